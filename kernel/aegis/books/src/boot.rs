@@ -104,7 +104,7 @@ impl<H: Hardware> Books<'_, H> {
     /// Maps a page of the root environment's program, with the tables that this needs.
     fn bind_program(&self, address: u64, page: u32) -> Result<(), Error> {
         let mapping = Mapping::new(page, Mapping::WRITE | Mapping::EXECUTE);
-        let map = || self.map(ROOT, ROOT, address, mapping, 0);
+        let map = || self.map_page(ROOT, ROOT, address, mapping, 0);
         for level in [3, 2, 1] {
             match map() {
                 Err(Error::NoTable) => {}

@@ -424,16 +424,16 @@ impl<H: Hardware> Books<'_, H> {
                 environment,
                 control,
             } => self.while_claimed(caller, environment, control, |environment| {
-                self.map(caller, environment, address, mapping, capability)
+                self.map_page(caller, environment, address, mapping, capability)
             }),
             Order::Unmap {
                 address,
                 environment,
                 control,
             } => self.while_claimed(caller, environment, control, |environment| {
-                self.unmap(environment, address)
+                self.unmap_page(environment, address)
             }),
-            Order::Protect { address, flags } => self.protect(caller, address, flags),
+            Order::Protect { address, flags } => self.protect_page(caller, address, flags),
             Order::MapMany { requests, count } => {
                 return self.map_many(caller, requests, count);
             }

@@ -7,10 +7,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis_abi::Error;
-use postern_aegis_abi::call::{
-    NAME_EVERYBODY, NAME_NOBODY, RIGHT_CONTROL, RIGHT_READ, RIGHT_WRITE,
-};
+use postern_aegis_abi::call::{NAME_EVERYBODY, NAME_NOBODY, RIGHT_READ, RIGHT_WRITE};
 use postern_aegis_abi::records::Page;
 use siphasher::sip::SipHasher24;
 
@@ -26,27 +23,6 @@ impl<H: Hardware> Books<'_, H> {
         message[..8].copy_from_slice(&first.to_le_bytes());
         message[8..].copy_from_slice(&u64::from(name).to_le_bytes());
         SipHasher24::new_with_key(self.key).hash(&message) >> 1
-    }
-
-    /// The call: the capability for the caller's pages of a name, or for control of an
-    /// environment that the caller controls without one.
-    pub fn capability(
-        &self,
-        caller: u16,
-        name: u32,
-        right: u64,
-        environment: u16,
-    ) -> Result<u64, Error> {
-        match right {
-            RIGHT_READ | RIGHT_WRITE if name > NAME_EVERYBODY => Ok(self.mint(caller, name, right)),
-            RIGHT_CONTROL => {
-                // Its number is not used anew meanwhile.
-                let _lock = self.lock_environment(environment);
-                self.controls(caller, environment, 0)?;
-                Ok(self.mint(environment, NAME_NOBODY, RIGHT_CONTROL))
-            }
-            _ => Err(Error::Argument),
-        }
     }
 
     /// Whether a word lets somebody who owns nothing read a page, or write it. A capability to

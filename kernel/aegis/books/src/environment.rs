@@ -8,32 +8,18 @@
 //! Checks of who may act for an environment are made under its lock, as the last piece of its
 //! death is, so that nobody acts for another one that got the number meanwhile.
 
-use core::mem::offset_of;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use postern_aegis_abi::call::RIGHT_CONTROL;
-use postern_aegis_abi::context::Context;
+use postern_aegis_abi::call::{
+    NAME_EVERYBODY, NAME_NOBODY, RIGHT_CONTROL, RIGHT_READ, RIGHT_WRITE,
+};
 use postern_aegis_abi::records::{claim, end, stopping};
 use postern_aegis_abi::{ENVIRONMENTS, Error, ROOT};
 
+use crate::quota::LEAST;
 use crate::{Books, Hardware};
 
-/// Pages that stay reserved for an environment in any case: its context and its first table.
-pub(crate) const LEAST: u32 = 2;
-
 impl<'a, H: Hardware> Books<'a, H> {
-    /// Whether there is an environment of this number, and it is not to end.
-    pub fn lives(&self, environment: u16) -> bool {
-        let record = self.environment(environment);
-        let there = !matches!(
-            record.claim.load(Acquire),
-            claim::FREE | claim::ENDING | claim::CHANGING
-        );
-        (1..ENVIRONMENTS as u16).contains(&environment)
-            && there
-            && record.stopping.load(Acquire) != stopping::END
-    }
-
     /// All numbers that environments can have.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u16> {
         ROOT..ENVIRONMENTS as u16
@@ -68,6 +54,27 @@ impl<'a, H: Hardware> Books<'a, H> {
             || record.parent.load(Relaxed) == caller
             || capability != 0 && self.mint(environment, 0, RIGHT_CONTROL) == capability;
         allowed.then_some(()).ok_or(Error::Denied)
+    }
+
+    /// The call: the capability for the caller's pages of a name, or for control of an
+    /// environment that the caller controls without one.
+    pub fn capability(
+        &self,
+        caller: u16,
+        name: u32,
+        right: u64,
+        environment: u16,
+    ) -> Result<u64, Error> {
+        match right {
+            RIGHT_READ | RIGHT_WRITE if name > NAME_EVERYBODY => Ok(self.mint(caller, name, right)),
+            RIGHT_CONTROL => {
+                // Its number is not used anew meanwhile.
+                let _lock = self.lock_environment(environment);
+                self.controls(caller, environment, 0)?;
+                Ok(self.mint(environment, NAME_NOBODY, RIGHT_CONTROL))
+            }
+            _ => Err(Error::Argument),
+        }
     }
 
     /// Does something to an environment that stands still meanwhile, or is the caller, who may
@@ -296,19 +303,6 @@ impl<'a, H: Hardware> Books<'a, H> {
                 let _ = mark(stopping::NOT, stopping::FREEZE);
                 (environment == caller).then_some(()).ok_or(Error::Again)
             }
-        }
-    }
-
-    /// Tells an environment of events, if it lives. Its lock is not held.
-    pub fn raise(&self, environment: u16, events: u64) {
-        let _lock = self.lock_environment(environment);
-        self.raise_locked(environment, events);
-    }
-
-    /// The same with its lock held.
-    pub(crate) fn raise_locked(&self, environment: u16, events: u64) {
-        if self.lives(environment) {
-            self.context(environment)[offset_of!(Context, events) / 8].fetch_or(events, Relaxed);
         }
     }
 }

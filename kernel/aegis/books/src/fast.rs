@@ -18,7 +18,7 @@ impl<H: Hardware> Books<'_, H> {
     /// The call, for an environment that the caller is or controls and claims. What the caller or
     /// the environment owns needs no capability.
     #[inline(always)]
-    pub fn map(
+    pub fn map_page(
         &self,
         caller: u16,
         environment: u16,
@@ -56,7 +56,7 @@ impl<H: Hardware> Books<'_, H> {
 
     /// The call, for an environment that runs here or is claimed.
     #[inline(always)]
-    pub fn unmap(&self, environment: u16, address: u64) -> Result<(), Error> {
+    pub fn unmap_page(&self, environment: u16, address: u64) -> Result<(), Error> {
         let slowly = || self.unmap_any(environment, address);
         if !mappable(address) {
             return slowly();
@@ -87,7 +87,7 @@ impl<H: Hardware> Books<'_, H> {
 
     /// The call.
     #[inline(always)]
-    pub fn protect(&self, caller: u16, address: u64, flags: u64) -> Result<(), Error> {
+    pub fn protect_page(&self, caller: u16, address: u64, flags: u64) -> Result<(), Error> {
         let slowly = || self.protect_any(caller, address, flags);
         if !mappable(address) || flags & !Mapping::FLAGS != 0 {
             return slowly();

@@ -1,14 +1,12 @@
 //! Guaranteed mappings (section 5.1.2): what the kernel itself restores at a miss, so that an
 //! environment's handlers are always there.
 //!
-//! Invariant: what stands in a context is a wish. It is bound only through [`Books::map`], as if
-//! the environment had called it, and only for its own pages in the second segment.
+//! Invariant: what stands in a context is a wish. It is bound only through [`Books::map_page`], as
+//! if the environment had called it, and only for its own pages in the second segment.
 
-use core::mem::offset_of;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use postern_aegis_abi::address::{END, GUARANTEED, index};
-use postern_aegis_abi::context::{Context, GUARANTEES};
 use postern_aegis_abi::{Mapping, PAGE};
 
 use crate::{Books, Hardware, entry};
@@ -32,26 +30,8 @@ impl<H: Hardware> Books<'_, H> {
         entry & !entry::USED != entry::leaf(mapping.0)
             && self.owns(environment, mapping)
             && self
-                .map(environment, environment, address, mapping, 0)
+                .map_page(environment, environment, address, mapping, 0)
                 .is_ok()
-    }
-
-    /// Whether an environment's context has a guaranteed mapping of a page now.
-    pub fn is_guaranteed(&self, environment: u16, page: u32) -> bool {
-        self.guaranteed(environment)
-            .any(|(_, mapping)| mapping.page() == Some(page))
-    }
-
-    /// The guaranteed mappings that stand in a context now.
-    fn guaranteed(&self, environment: u16) -> impl Iterator<Item = (u64, Mapping)> {
-        let words = self.context(environment);
-        let first = offset_of!(Context, guaranteed) / 8;
-        (first..first + 2 * GUARANTEES)
-            .step_by(2)
-            .filter_map(move |index| {
-                let mapping = words[index + 1].load(Relaxed);
-                (mapping != 0).then(|| (words[index].load(Relaxed), Mapping(mapping)))
-            })
     }
 
     fn owns(&self, environment: u16, mapping: Mapping) -> bool {

@@ -22,18 +22,22 @@
 #[cfg(test)]
 extern crate std;
 
+mod asked;
 mod binding;
 mod boot;
 mod call;
 mod capability;
+mod context;
 mod death;
 mod emergency;
 mod entry;
 mod environment;
 mod fast;
 mod guarantee;
+mod life;
 mod list;
 mod lock;
+mod many;
 mod map;
 mod page;
 mod quota;

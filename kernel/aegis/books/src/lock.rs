@@ -53,6 +53,15 @@ impl<'a, H: Hardware> Books<'a, H> {
             .then_some(Lock(lock))
     }
 
+    /// Locks two environments, which may be the same.
+    pub(crate) fn lock_both(&self, one: u16, other: u16) -> (Lock<'a>, Option<Lock<'a>>) {
+        let first = self.lock_environment(one.min(other));
+        (
+            first,
+            (one != other).then(|| self.lock_environment(one.max(other))),
+        )
+    }
+
     /// Locks the free list.
     pub(crate) fn lock_free(&self) -> Lock<'a> {
         self.lock(&self.machine.free_lock)

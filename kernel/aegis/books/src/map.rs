@@ -8,19 +8,14 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use postern_aegis_abi::address::{END, index, mappable};
-use postern_aegis_abi::call::MANY;
-use postern_aegis_abi::mapping::Request;
+use postern_aegis_abi::address::{index, mappable};
 use postern_aegis_abi::records::binding;
 use postern_aegis_abi::{Error, Mapping};
 
 use crate::{Books, Hardware, entry};
 
-/// Requests that are read from the caller's memory at a time.
-const READ: usize = 16;
-
 impl<H: Hardware> Books<'_, H> {
-    /// Any case of [`Books::map`].
+    /// Any case of [`Books::map_page`].
     #[inline(never)]
     pub(crate) fn map_any(
         &self,
@@ -48,7 +43,7 @@ impl<H: Hardware> Books<'_, H> {
         Ok(())
     }
 
-    /// Any case of [`Books::unmap`].
+    /// Any case of [`Books::unmap_page`].
     #[inline(never)]
     pub(crate) fn unmap_any(&self, environment: u16, address: u64) -> Result<(), Error> {
         if !mappable(address) {
@@ -64,9 +59,9 @@ impl<H: Hardware> Books<'_, H> {
         Ok(())
     }
 
-    /// Any case of [`Books::protect`], without a lock: only this processor fills entries of the
-    /// caller, so an entry that is still the same when it is replaced was there all the time, and
-    /// a page that is bound changes neither to a table nor, but by its owner who is here, to
+    /// Any case of [`Books::protect_page`], without a lock: only this processor fills entries of
+    /// the caller, so an entry that is still the same when it is replaced was there all the time,
+    /// and a page that is bound changes neither to a table nor, but by its owner who is here, to
     /// another owner.
     #[inline(never)]
     pub(crate) fn protect_any(&self, caller: u16, address: u64, flags: u64) -> Result<(), Error> {
@@ -92,67 +87,6 @@ impl<H: Hardware> Books<'_, H> {
         }
         self.hardware.flush(caller, address);
         Ok(())
-    }
-
-    /// The call: how many were done.
-    pub fn map_many(&self, caller: u16, requests: u64, count: u64) -> Result<u64, Error> {
-        const WORDS: usize = size_of::<Request>() / 8;
-        self.many::<{ READ * WORDS }, WORDS>(caller, requests, count, |request| {
-            let [address, mapping, capability] = *request;
-            if mapping == Request::UNMAP.0 {
-                return self.unmap(caller, address);
-            }
-            self.map(caller, caller, address, Mapping(mapping), capability)
-        })
-    }
-
-    /// The call: how many were done.
-    pub fn protect_many(
-        &self,
-        caller: u16,
-        addresses: u64,
-        count: u64,
-        flags: u64,
-    ) -> Result<u64, Error> {
-        if flags & !Mapping::FLAGS != 0 {
-            return Err(Error::Argument);
-        }
-        self.many::<READ, 1>(caller, addresses, count, |&[address]| {
-            self.protect(caller, address, flags)
-        })
-    }
-
-    /// Does something for each of an array of requests in the caller's memory, until one fails.
-    /// They are read some at a time: between reading and the last use of a page nothing may be
-    /// waited for, and what is done may do so.
-    fn many<const ALL: usize, const WORDS: usize>(
-        &self,
-        caller: u16,
-        address: u64,
-        count: u64,
-        mut act: impl FnMut(&[u64; WORDS]) -> Result<(), Error>,
-    ) -> Result<u64, Error> {
-        if count > MANY || address >= END || !address.is_multiple_of(8) {
-            return Err(Error::Argument);
-        }
-        let mut buffer = [0; ALL];
-        let mut done = 0;
-        while done < count {
-            let some = ((count - done) as usize).min(READ);
-            let words = &mut buffer[..some * WORDS];
-            match self.read_words(caller, address + done * WORDS as u64 * 8, words) {
-                Err(error) if done == 0 => return Err(error),
-                Err(_) => return Ok(done),
-                Ok(()) => {}
-            }
-            for request in words.as_chunks::<WORDS>().0 {
-                if act(request).is_err() {
-                    return Ok(done);
-                }
-                done += 1;
-            }
-        }
-        Ok(done)
     }
 
     /// Fills an entry that names a page. Both pages are locked, so that either all or nothing is

@@ -245,15 +245,6 @@ impl<'a, H: Hardware> Books<'a, H> {
         }
     }
 
-    /// Locks two environments, which may be the same.
-    pub(crate) fn lock_both(&self, one: u16, other: u16) -> (Lock<'a>, Option<Lock<'a>>) {
-        let first = self.lock_environment(one.min(other));
-        (
-            first,
-            (one != other).then(|| self.lock_environment(one.max(other))),
-        )
-    }
-
     /// Locks an environment and another one that lives, and is about to get pages from it: who has
     /// ended gets none, so the freeing of its pages comes to an end.
     fn lock_receiver(&self, from: u16, to: u16) -> Result<(Lock<'a>, Option<Lock<'a>>), Error> {

@@ -11,8 +11,10 @@ use core::sync::atomic::Ordering::Relaxed;
 use postern_aegis_abi::context::Context;
 use postern_aegis_abi::{Error, ROOT};
 
-use crate::environment::LEAST;
 use crate::{Books, Hardware};
+
+/// Pages that stay reserved for an environment in any case: its context and its first table.
+pub(crate) const LEAST: u32 = 2;
 
 /// What quotas are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

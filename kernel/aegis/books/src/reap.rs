@@ -78,7 +78,8 @@ impl<H: Hardware> Books<'_, H> {
         }
     }
 
-    /// The last piece: what others have by the number, the quotas, the number. The claim afterwards.
+    /// The last piece: what others have by the number, the quotas, the number. The claim
+    /// afterwards.
     fn bury(&self, number: u16) -> u32 {
         let record = self.environment(number);
         // Whoever holds its lock saw it live; whoever takes it from now on does not.

@@ -2,8 +2,8 @@
 //! and what somebody pays who does not stop when told.
 //!
 //! A processor goes round its vector. A slice ends by its clock ([`Books::tick`]) or because who
-//! runs yields; then [`Books::vacate`] and [`Books::next`] follow. Who was told of the end and has
-//! not yielded by the next tick has exceeded its slice: it forfeits one for each tick, and ends
+//! runs yields; then [`Books::vacate`] and [`Books::next_turn`] follow. Who was told of the end and
+//! has not yielded by the next tick has exceeded its slice: it forfeits one for each tick, and ends
 //! after [`EXCESS`] of them. No time comes from nowhere: who exceeds and has no slice pays with
 //! its lender's, who owes some gives none away, and what the dead owe their makers pay.
 //!
@@ -230,7 +230,7 @@ impl<'a, H: Hardware> Books<'a, H> {
 
     /// Ends the slice that ran on this processor and claims who runs next; `None` if nobody can
     /// run. [`Books::vacate`] was called before.
-    pub fn next(&self, processor: usize) -> Option<Turn> {
+    pub fn next_turn(&self, processor: usize) -> Option<Turn> {
         let here = &self.machine.processor[processor];
         here.ticks.fetch_add(1, Relaxed);
         let last = here.position.load(Relaxed) as usize;
@@ -302,12 +302,6 @@ impl<'a, H: Hardware> Books<'a, H> {
             Err(claim::FREE | claim::ENDING | claim::CHANGING) => Err(Error::NoEnvironment),
             Err(_) => Err(Error::Busy),
         }
-    }
-
-    /// An address in a context's word, without the bits of the upper half. The environment runs
-    /// here, or is claimed.
-    pub(crate) fn entry_of(&self, environment: u16, offset: usize) -> u64 {
-        self.context(environment)[offset / 8].load(Relaxed) & ((1 << 47) - 1)
     }
 
     /// What transfers do on their fast paths in assembly, as a rule: the callee is claimed, gets

@@ -71,15 +71,6 @@ impl<'a, H: Hardware> Books<'a, H> {
         Ok(())
     }
 
-    /// The words of an environment's [`Context`](postern_aegis_abi::Context). Of one that does not
-    /// run here they stay the environment's as long as its lock is held and its claim is neither
-    /// ENDING nor FREE.
-    pub fn context(&self, environment: u16) -> &'a [AtomicU64; 512] {
-        self.hardware.words(entry::page(
-            self.environment(environment).context.load(Relaxed),
-        ))
-    }
-
     /// The words from an address to the end of its page, if its entry has all of these bits.
     fn memory(&self, environment: u16, address: u64, bits: u64) -> Result<&'a [AtomicU64], Error> {
         if address >= END {

@@ -207,7 +207,7 @@ fn set_root(books: &Books<'static, Here>) -> Result<(), Error> {
 /// Maps a page of the root's, making the tables that are missing.
 fn map(books: &Books<'static, Here>, at: u64, page: u32, flags: u64) -> Result<(), Error> {
     for level in [3, 2, 1] {
-        if books.map(ROOT, ROOT, at, Mapping::new(page, flags), 0) != Err(Error::NoTable) {
+        if books.map_page(ROOT, ROOT, at, Mapping::new(page, flags), 0) != Err(Error::NoTable) {
             return Ok(());
         }
         let table = books.allocate(ROOT, None, 0, 0)?;
@@ -226,7 +226,7 @@ fn map(books: &Books<'static, Here>, at: u64, page: u32, flags: u64) -> Result<(
             other => other?,
         }
     }
-    books.map(ROOT, ROOT, at, Mapping::new(page, flags), 0)
+    books.map_page(ROOT, ROOT, at, Mapping::new(page, flags), 0)
 }
 
 /// There is something that the kernel cannot start with, or without.

@@ -41,18 +41,18 @@ extern "C" fn map(arguments: &[u64; 6], number: u64) -> i64 {
         return other(arguments, number);
     };
     let caller = current();
-    result(books().map(caller, caller, address, Mapping(mapping), capability))
+    result(books().map_page(caller, caller, address, Mapping(mapping), capability))
 }
 
 extern "C" fn unmap(arguments: &[u64; 6], number: u64) -> i64 {
     let [address, 0, ..] = *arguments else {
         return other(arguments, number);
     };
-    result(books().unmap(current(), address))
+    result(books().unmap_page(current(), address))
 }
 
 extern "C" fn protect(arguments: &[u64; 6], _number: u64) -> i64 {
-    result(books().protect(current(), arguments[0], arguments[1]))
+    result(books().protect_page(current(), arguments[0], arguments[1]))
 }
 
 extern "C" fn other(arguments: &[u64; 6], number: u64) -> i64 {

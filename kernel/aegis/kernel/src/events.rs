@@ -192,7 +192,7 @@ extern "C" fn kernel_schedule() -> ! {
             say(format_args!("aegis: the root environment has ended"));
             port::stop(status::ROOT_ENDED);
         }
-        if let Some(turn) = books().next(processor) {
+        if let Some(turn) = books().next_turn(processor) {
             let slice = &books().machine.slices[processor][turn.position];
             local.slice.store(slice as *const Slice as u64, Relaxed);
             interrupts::start_clock(SLICE);

@@ -138,9 +138,10 @@ impl Run {
         let environment = self.environment(caller);
         let (address, mapping, word) = (self.address(), self.mapping(caller), self.word());
         let processor = self.memory.processor(number);
-        let answer = processor
-            .books()
-            .map(caller, environment, address, Mapping(mapping), word);
+        let answer =
+            processor
+                .books()
+                .map_page(caller, environment, address, Mapping(mapping), word);
         let known = self.known.get(&word);
         let wrong = self
             .model
@@ -155,7 +156,7 @@ impl Run {
             .memory
             .processor(number)
             .books()
-            .unmap(environment, address);
+            .unmap_page(environment, address);
         let wrong = self.model.unmap(environment, address);
         self.agree(answer, &wrong);
         answer.err()
@@ -167,7 +168,7 @@ impl Run {
             .memory
             .processor(number)
             .books()
-            .protect(caller, address, flags);
+            .protect_page(caller, address, flags);
         let wrong = self.model.protect(caller, address, flags);
         self.agree(answer, &wrong);
         answer.err()
@@ -264,9 +265,10 @@ impl Run {
         for slot in start..start + 90 {
             let (address, mapping) = (REGIONS[1] + slot * 4096, u64::from(page) << 12);
             let processor = self.memory.processor(number);
-            let answer = processor
-                .books()
-                .map(caller, caller, address, Mapping(mapping), word);
+            let answer =
+                processor
+                    .books()
+                    .map_page(caller, caller, address, Mapping(mapping), word);
             let known = self.known.get(&word);
             let wrong = self.model.map((caller, caller), address, mapping, known);
             self.agree(answer, &wrong);

@@ -91,8 +91,8 @@ fn bindings_are_broken_while_they_are_made() {
             let at = START + chance.below(3) * 4096;
             let mapping = Mapping::new(chance.of(&pages), chance.of(&[0, 2]));
             let _ = match chance.below(8) {
-                0 | 1 => two.books().unmap(2, at),
-                2 => two.books().protect(2, at, 0),
+                0 | 1 => two.books().unmap_page(2, at),
+                2 => two.books().protect_page(2, at, 0),
                 3 if chance.one_in(20) => {
                     let Ok(_taking) = taking.try_lock() else {
                         continue;
@@ -104,7 +104,7 @@ fn bindings_are_broken_while_they_are_made() {
                     build(&two.books(), 2).unwrap();
                     done
                 }
-                _ => two.books().map(2, 2, at, mapping, 0),
+                _ => two.books().map_page(2, 2, at, mapping, 0),
             };
         }
         two.enter(0);
@@ -221,16 +221,16 @@ impl Thread<'_> {
             4 => books.rename(caller, page, 1, self.chance.of(&[0, 1])),
             5 => build(&books, caller),
             6 if self.chance.one_in(8) => books.untable(caller, START, 1),
-            7 => books.unmap(caller, at),
-            8 => books.protect(caller, at, flags),
+            7 => books.unmap_page(caller, at),
+            8 => books.protect_page(caller, at, flags),
             9 => books.write_words(caller, at + 8, &[self.chance.word(); 3]),
             _ => books
-                .map(caller, caller, at, Mapping::new(any, flags), 0)
+                .map_page(caller, caller, at, Mapping::new(any, flags), 0)
                 .inspect(|()| {
-                    // Own pages can be bound anywhere, the private one, too: then not to be scribbled.
+                    // Own pages can be bound anywhere, the private one, too: not to be scribbled.
                     if private {
                         books
-                            .unmap(caller, at)
+                            .unmap_page(caller, at)
                             .or(Err(Error::Unmapped))
                             .unwrap_or_default();
                     }
@@ -268,7 +268,7 @@ impl Thread<'_> {
             return;
         };
         let mapping = Mapping::new(page, Mapping::WRITE);
-        if books.map(caller, caller, PRIVATE, mapping, 0).is_err() {
+        if books.map_page(caller, caller, PRIVATE, mapping, 0).is_err() {
             let _ = books.free(caller, page);
             return;
         }

@@ -152,7 +152,7 @@ pub fn next(here: &Processor<'_>) -> Option<Turn> {
     let books = here.books();
     here.enter(0);
     books.vacate(here.number);
-    let turn = books.next(here.number);
+    let turn = books.next_turn(here.number);
     here.enter(turn.map_or(0, |turn| turn.environment));
     turn
 }
