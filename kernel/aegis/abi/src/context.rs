@@ -117,7 +117,9 @@ pub struct Context {
     pub fs: u64,
     /// The base of gs.
     pub gs: u64,
-    /// Whether the coprocessor (x87, SSE, AVX) is on when the environment is entered: 1 or 0.
+    /// Whether the coprocessor (x87, SSE, AVX) is on when the environment is entered: 1 or 0. Its
+    /// registers are clear at a begin; after a transfer they are the caller's message, modes and
+    /// pending exceptions among them.
     pub fpu: u64,
     /// Where to go when the page of an exception's handler is missing and not guaranteed. 0: the
     /// environment is given to its swap server, or ends.

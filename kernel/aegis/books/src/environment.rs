@@ -150,7 +150,12 @@ impl<'a, H: Hardware> Books<'a, H> {
     fn make(&self, caller: u16, number: u16, context: u32, table: u32) -> Result<(), Error> {
         let record = self.environment(number);
         self.blank(number);
-        let births = self.machine.births.fetch_add(1, Relaxed);
+        // No birth comes twice: capabilities of the first one would be good for the second.
+        let births = self
+            .machine
+            .births
+            .fetch_update(Relaxed, Relaxed, |births| births.checked_add(1))
+            .map_err(|_| Error::Exhausted)?;
         record.birth.store(births + 1, Relaxed);
         self.found(caller, number, context, table)?;
         record.parent.store(caller, Relaxed);

@@ -189,7 +189,11 @@ extern "C" fn kernel_schedule() -> ! {
         }
         let more = books().reap();
         if books().environment(ROOT).claim.load(Relaxed) == claim::FREE {
-            say(format_args!("aegis: the root environment has ended"));
+            let root = books().environment(ROOT);
+            let (why, at) = (root.ended.load(Relaxed), root.ended_at.load(Relaxed));
+            say(format_args!(
+                "aegis: the root environment has ended: {why:#x} at {at:#x}"
+            ));
             port::stop(status::ROOT_ENDED);
         }
         if let Some(turn) = books().next_turn(processor) {

@@ -234,6 +234,20 @@ fn all_numbers_can_be_had_again_and_again() {
 }
 
 #[test]
+fn no_birth_comes_twice() {
+    let memory = world::machine(64);
+    let here = memory.processor(0);
+    let books = here.books();
+    books.machine.births.store(u32::MAX - 1, Relaxed);
+    let last = child(&books, ROOT, SMALL);
+    assert_eq!(books.environment(last).birth.load(Relaxed), u32::MAX);
+    let (context, table) = (page(&books, ROOT), page(&books, ROOT));
+    let more = go(&books, ROOT, Call::Create, &[context, table]);
+    assert_eq!(more, Err(Error::Exhausted));
+    holds(&books);
+}
+
+#[test]
 fn whom_capabilities_let_act() {
     let memory = world::machine(256);
     let here = memory.processor(0);

@@ -13,11 +13,13 @@
 //! | `revocation` | what is asked for, and what is taken |
 //! | `protection` | what the processor refuses to environments |
 //! | `arguments` | calls with arguments out of range, forged, stale |
+//! | `attacks` | the kernel's entries, with bases, flags, segments and stacks of no program |
 //! | `exhaustion` | all memory gone, on each path |
 #![no_std]
 #![no_main]
 
 mod arguments;
+mod attacks;
 mod environments;
 mod exceptions;
 mod exhaustion;
@@ -47,6 +49,7 @@ const ALL: &[&[Scenario]] = &[
     transfers::ALL,
     revocation::ALL,
     arguments::ALL,
+    attacks::ALL,
     exhaustion::ALL,
     judge::ALL,
 ];

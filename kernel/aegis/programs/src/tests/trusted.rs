@@ -7,6 +7,7 @@ use postern_aegis::entry::{self, Frame};
 use postern_aegis::{Error, calls, context};
 
 global_asm!(include_str!("tests.s"), options(att_syntax));
+global_asm!(include_str!("attacks.s"), options(att_syntax));
 
 macro_rules! probes {
     ($($name:ident $symbol:ident)+) => {
@@ -63,6 +64,83 @@ probes! {
     Iopl test_iopl
     Rdfs test_rdfs
     Rdgs test_rdgs
+    Far attack_far
+}
+
+unsafe extern "C" {
+    safe fn attack_gs(base: u64) -> u64;
+    safe fn attack_fs(base: u64) -> u64;
+    safe fn attack_flags(flags: u64) -> u64;
+    safe fn attack_steps(nothing: u64) -> u64;
+    safe fn attack_segment(nothing: u64) -> u64;
+    safe fn attack_segments(nothing: u64) -> u64;
+    safe fn attack_stack(pointer: u64) -> u64;
+}
+
+/// What is done at the kernel's entries, by `attacks.s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "as in the assembly")]
+pub enum Attack {
+    Gs,
+    Fs,
+    Flags,
+    Steps,
+    Segment,
+    Segments,
+    Stack,
+}
+
+static STEPS: AtomicU64 = AtomicU64::new(0);
+
+/// Goes on without another step.
+fn step(frame: &mut Frame) {
+    STEPS.fetch_add(1, Relaxed);
+    frame.rflags &= !0x100;
+}
+
+/// Steps and breakpoints that were taken in attacks so far.
+pub fn steps() -> u64 {
+    STEPS.load(Relaxed)
+}
+
+/// Does it, with handlers of breakpoints and steps that go on: 0 if nothing came of it. A slice that
+/// ends meanwhile sets bases anew, so it is done some times.
+pub fn attack(which: Attack, argument: u64) -> u64 {
+    let run = match which {
+        Attack::Gs => attack_gs,
+        Attack::Fs => attack_fs,
+        Attack::Flags => attack_flags,
+        Attack::Steps => attack_steps,
+        Attack::Segment => attack_segment,
+        Attack::Segments => attack_segments,
+        Attack::Stack => attack_stack,
+    };
+    entry::on_exception(1, Some(step));
+    entry::on_exception(3, Some(step));
+    let result = (0..5).map(|_| run(argument)).min();
+    entry::on_exception(1, None);
+    entry::on_exception(3, None);
+    result.unwrap_or(1)
+}
+
+/// Whether an exception of a vector (6, 13 or 14) comes to a handler whose address has more bits.
+pub fn handler_elsewhere(vector: usize, bits: u64) -> bool {
+    VECTOR.store(NONE, Relaxed);
+    entry::on_exception(vector, Some(recover));
+    let first: *const AtomicU64 = (&raw const *context::context()).cast();
+    // SAFETY: a page of words; handlers stand first. The kernel takes these bits away, so it is the
+    // same entry.
+    unsafe {
+        let word = (*first.add(vector)).load(Relaxed);
+        context::store_word(vector, word | bits);
+    }
+    match vector {
+        6 => Probe::Undefined.run(0),
+        13 => Probe::Read.run(1 << 62),
+        _ => Probe::Read.run(8),
+    };
+    entry::on_exception(vector, None);
+    VECTOR.load(Relaxed) == vector as u64
 }
 
 /// An exception that a probe raised.
