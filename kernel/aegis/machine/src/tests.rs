@@ -8,9 +8,6 @@ use postern_aegis_machine::{place, said, software};
 
 use crate::command::{self, Outcome};
 
-/// Ticks of a second: a slice is a millisecond of the machine's.
-const TICKS: u64 = 1000;
-
 /// Run the tests inside the machine, and the program that calls at random
 #[derive(Args)]
 pub struct Arguments {
@@ -52,7 +49,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             ));
             let parameters = [
                 ("seed".to_owned(), arguments.seed.to_string()),
-                ("ticks".to_owned(), (arguments.seconds * TICKS).to_string()),
+                ("seconds".to_owned(), arguments.seconds.to_string()),
             ];
             let software = software::prepare("fuzz", &parameters, &place::target())?;
             let ended = command::show(&machine(arguments.seconds), &software, &[])?;

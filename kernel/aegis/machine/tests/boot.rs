@@ -13,8 +13,8 @@ use postern_aegis_machine::emulator::{self, Ended, Machine, Software};
 use postern_aegis_machine::status::Status;
 use postern_aegis_machine::{budgets, build, count, package, place, said, software};
 
-/// How long calls are made at random, in ticks of a millisecond.
-const TICKS: u64 = 15_000;
+/// How long calls are made at random.
+const SECONDS: u64 = 15;
 
 /// Builds once; false, and a word, if there is no emulator.
 fn ready() -> bool {
@@ -85,7 +85,7 @@ fn survives_calls_at_random(number: u32) {
     if !ready() {
         return;
     }
-    let parameters = [("seed", u64::from(number)), ("ticks", TICKS)];
+    let parameters = [("seed", u64::from(number)), ("seconds", SECONDS)];
     assert_well(&run(&processors(number), "fuzz", &parameters));
 }
 
