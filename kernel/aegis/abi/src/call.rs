@@ -196,7 +196,8 @@ calls! {
         /// Gives a slice back.
         needs "ownership" errors [Argument, Denied];
     27 GiveSlice(processor, position, environment) stack
-        /// Makes a slice another's. Given to its owner, it runs in it again. Who has slices to forfeit gives none to others.
+        /// Makes a slice another's. Given to its owner, it runs in it again. Who has slices to
+        /// forfeit gives none to others.
         needs "ownership" errors [Argument, Denied, NoEnvironment, Quota, Again];
     28 Revoke(environment, resource, count, control) stack
         /// Asks an environment for pages or slices beyond what is reserved for it. What it has not

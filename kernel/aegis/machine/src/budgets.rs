@@ -33,7 +33,7 @@ pub const COMPILED: &[(&str, u64)] = &[
     ("null-stack", 37),
     ("set", 168),
     ("quota", 199),
-    ("create", 4648),
+    ("create", 4653),
     ("destroy", 162),
     ("take-slice", 131),
     ("free-slice", 122),
