@@ -41,26 +41,30 @@ fn rich(role: Role) -> Result<Child, Why> {
     Ok(child)
 }
 
+/// Who gives back what it is asked for loses nothing else. A host that gives the machine no time may
+/// let the deadline pass first, by slices that are forfeited: so it has three attempts.
 fn complied() -> Outcome {
-    let child = rich(Role::Comply)?;
-    let before = pages_of(&child);
-    calls::revoke(child.target(), PAGES, 5).named("asking")?;
-    wait("it gives nothing back", || {
-        child.mailbox.get(words::OTHER) == COUNT - 5
-    })?;
-    same("its pages", pages_of(&child), before - 5)?;
-    same("errors", child.mailbox.get(words::ERRORS), 0)?;
-    let record = books::environment(child.number);
-    wait("it is still asked", || {
-        record.asked_pages.load(Relaxed) == 0
-    })?;
-    for _ in 0..20 {
-        postern_aegis::entry::yield_slice();
+    for _ in 0..3 {
+        let child = rich(Role::Comply)?;
+        let record = books::environment(child.number);
+        let before = pages_of(&child);
+        calls::revoke(child.target(), PAGES, 5).named("asking")?;
+        wait("it is still asked", || {
+            record.asked_pages.load(Relaxed) == 0
+        })?;
+        for _ in 0..200 {
+            postern_aegis::entry::yield_slice();
+        }
+        same("its pages", pages_of(&child), before - 5)?;
+        same("errors", child.mailbox.get(words::ERRORS), 0)?;
+        goes_on(&child)?;
+        let itself = child.mailbox.get(words::OTHER) == COUNT - 5;
+        child.end();
+        if itself {
+            return Ok(());
+        }
     }
-    same("its pages after the deadline", pages_of(&child), before - 5)?;
-    goes_on(&child)?;
-    child.end();
-    Ok(())
+    Err(Why::Not("it gives nothing back itself"))
 }
 
 fn refusal() -> Outcome {
@@ -119,7 +123,13 @@ const FILLING: u64 = 0x5ec7_e700;
 
 /// A page that is taken becomes the swap server's.
 fn server() -> Outcome {
-    let server = running(Role::Swap, 0, 0)?;
+    // All that it may have is reserved for it, so it is not asked for a page in turn.
+    let plan = Plan {
+        reserved: 16,
+        ..Plan::new([0; 8])
+    };
+    let server = planned(Role::Swap, &plan)?;
+    server.run_on(elsewhere())?;
     wait("it does not start", || {
         server.mailbox.get(words::ASKED) == 7
     })?;
