@@ -1,4 +1,15 @@
 //! What roots and the programs that they start say to each other: words of a mailbox.
+//!
+//! | root | what |
+//! |---|---|
+//! | `hello` | the smallest: says so and stops |
+//! | `monitor` | a command line that shows the books |
+//! | `demo` | five scenes |
+//! | `tests` | a scenario for each promise of the interface |
+//! | `bench` | figures |
+//! | `fuzz` | calls at random, beside environments that must not notice |
+//!
+//! `player` has one of several roles for their scenes, `hammer` is what calls at random.
 #![no_std]
 #![forbid(unsafe_code)]
 
