@@ -31,8 +31,6 @@ test: setup setup-conformance setup-browser setup-programs setup-kernel
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	cd kernel/aegis && $(CARGO) fmt --check
-	cd kernel/aegis && $(CARGO) clippy --release -- -D warnings
 	cd kernel/aegis && $(CARGO) fmt --all --check && $(CARGO) clippy --release --quiet -- -D warnings
 
 setup-bench:
