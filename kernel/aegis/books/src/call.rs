@@ -424,16 +424,16 @@ impl<H: Hardware> Books<'_, H> {
                 environment,
                 control,
             } => self.while_claimed(caller, environment, control, |environment| {
-                self.map_page(caller, environment, address, mapping, capability)
+                self.map_any((caller, environment), address, mapping, capability)
             }),
             Order::Unmap {
                 address,
                 environment,
                 control,
             } => self.while_claimed(caller, environment, control, |environment| {
-                self.unmap_page(environment, address)
+                self.unmap_any(environment, address)
             }),
-            Order::Protect { address, flags } => self.protect_page(caller, address, flags),
+            Order::Protect { address, flags } => self.protect_any(caller, address, flags),
             Order::MapMany { requests, count } => {
                 return self.map_many(caller, requests, count);
             }

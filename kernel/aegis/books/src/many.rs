@@ -39,6 +39,7 @@ impl<'a> Span<'a> {
 
 impl<'a, H: Hardware> Books<'a, H> {
     /// The call: how many were done.
+    #[inline(never)]
     pub fn map_many(&self, caller: u16, requests: u64, count: u64) -> Result<u64, Error> {
         const WORDS: usize = size_of::<Request>() / 8;
         let (mut span, mut stale) = (None, false);
@@ -71,6 +72,7 @@ impl<'a, H: Hardware> Books<'a, H> {
     }
 
     /// The call: how many were done.
+    #[inline(never)]
     pub fn protect_many(
         &self,
         caller: u16,
