@@ -71,6 +71,8 @@
 
 .set QUEUE, 8                   # requests that wait at most: a power of two
 .set ATTEMPTS, 64               # to answer somebody who cannot be entered
+.set ATTEMPTS_RUNNING, 1 << 20  # to answer somebody who runs on another processor
+.set REFUSALS, 1 << 12          # attempts to say that the queue is full
 
 .section .handlers.text, "ax", @progbits
 
@@ -341,14 +343,21 @@ request:
     movq %r10, M_WORDS+32(%r11)
     incl queue_tail(%rip)
     jmp landed
-full:
+full:                           # the caller hears that, though it may run elsewhere for a moment
     testl %ecx, %ecx
-    jnz 1f
+    jnz 2f
     movl $KIND_BUSY, %r9d
     shll $8, %eax
     orl $CALL_SYNCHRONOUS, %eax
+    movl %eax, %ebx
+    movl $REFUSALS, %r12d
+1:  movl %ebx, %eax
     syscall
-1:  jmp landed
+    cmpq $-NO_ENVIRONMENT, %rax
+    je 2f
+    decl %r12d
+    jnz 1b
+2:  jmp landed
 queued:
 
 # Begin found a request. rax: the topmost activation.
@@ -404,10 +413,20 @@ answer:                         # what begins after the call is the activation b
     incl queue_head(%rip)
     movq %rcx, top(%rip)
     syscall
-    # Refused. Nobody there, or nobody who can be entered for long: the answer is lost. Otherwise once more.
+    # Refused. Nobody there, or nobody who can be entered for long: the answer is lost. Otherwise once more, and far oftener for who
+    # runs: it waits by yielding, so it can be entered now and then.
     cmpq $-NO_ENVIRONMENT, %rax
     je landed
-    cmpl $ATTEMPTS, attempts(%rip)
+    movl $ATTEMPTS, %ecx
+    movzbl M_CALLER(%rbx), %edx
+    shll $7, %edx               # records are 128 bytes
+    movabsq $ENVIRONMENTS, %r11
+    movl (%r11,%rdx), %edx      # its claim
+    decl %edx
+    cmpl $LAST_PROCESSOR, %edx
+    jae 1f
+    movl $ATTEMPTS_RUNNING, %ecx
+1:  cmpl %ecx, attempts(%rip)
     jae landed
     incl attempts(%rip)
     movl served(%rip), %eax

@@ -10,7 +10,8 @@ use core::mem::{offset_of, transmute};
 use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis_abi::address::GUARANTEED;
+use postern_aegis_abi::address::{BOOKS, GUARANTEED};
+use postern_aegis_abi::records::{Machine, claim};
 use postern_aegis_abi::{Call, Context, Error};
 
 use crate::context::context;
@@ -24,6 +25,8 @@ global_asm!(
     ".set CALL_SYNCHRONOUS, {synchronous}",
     ".set YIELD, {yields}",
     ".set NO_ENVIRONMENT, {nobody}",
+    ".set ENVIRONMENTS, {environments}",
+    ".set LAST_PROCESSOR, {last_processor}",
     include_str!("entry.s"),
     context = const GUARANTEED,
     interrupted = const offset_of!(Context, interrupted),
@@ -32,6 +35,8 @@ global_asm!(
     synchronous = const Call::CallSynchronous as u64,
     yields = const Call::Yield as u64,
     nobody = const -(Error::NoEnvironment as i64),
+    environments = const BOOKS + offset_of!(Machine, environments) as u64,
+    last_processor = const *claim::RUNNING.end(),
     options(att_syntax)
 );
 
