@@ -274,6 +274,16 @@ impl<'a, H: Hardware> Books<'a, H> {
         Ok(())
     }
 
+    /// Whether the processor that a claim names has entered an environment.
+    fn runs(&self, environment: u16, claim: u32) -> bool {
+        claim::RUNNING.contains(&claim)
+            && self
+                .machine
+                .processor
+                .get(claim as usize - 1)
+                .is_some_and(|there| there.current.load(Acquire) == environment.into())
+    }
+
     /// The call: an environment stands still, from its next yield on if it runs
     /// ([`Error::Again`], but to the environment itself), or may be entered again.
     pub fn set_frozen(
@@ -295,9 +305,14 @@ impl<'a, H: Hardware> Books<'a, H> {
         let claim = |from, to| record.claim.compare_exchange(from, to, AcqRel, Acquire);
         if !frozen {
             let _ = mark(stopping::FREEZE, stopping::NOT);
-            let _ = claim(claim::FROZEN, claim::IDLE);
-            let _ = claim(claim::SUBMITTED, claim::IDLE);
-            return Ok(());
+            let thawed =
+                claim(claim::FROZEN, claim::IDLE).or_else(|_| claim(claim::SUBMITTED, claim::IDLE));
+            return match thawed {
+                Ok(_) | Err(claim::IDLE) => Ok(()),
+                Err(state) if self.runs(environment, state) => Ok(()),
+                // Claimed for somebody's call, which gives back the claim that it found.
+                Err(_) => Err(Error::Again),
+            };
         }
         match claim(claim::IDLE, claim::FROZEN) {
             Ok(_) | Err(claim::FROZEN | claim::SUBMITTED) => {

@@ -156,6 +156,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         let here = &self.machine.processor[processor];
         let current = here.current.load(Relaxed) as u16;
         if current == 0 {
+            here.ticks.fetch_add(1, Relaxed);
             here.idle.fetch_add(1, Relaxed);
             return Tick::Next;
         }
@@ -228,15 +229,16 @@ impl<'a, H: Hardware> Books<'a, H> {
         }
     }
 
-    /// Ends the slice that ran on this processor and claims who runs next; `None` if nobody can
-    /// run. [`Books::vacate`] was called before.
+    /// Claims who runs next, whose slice begins; `None` if nobody can run. Asking often takes no
+    /// time of anybody's: a processor where nobody runs counts its clock's ticks only.
+    /// [`Books::vacate`] was called before.
     pub fn next_turn(&self, processor: usize) -> Option<Turn> {
         let here = &self.machine.processor[processor];
-        here.ticks.fetch_add(1, Relaxed);
         let last = here.position.load(Relaxed) as usize;
         let turn = (1..=SLICES)
             .map(|step| (last + step) % SLICES)
             .find_map(|position| self.begin(processor, position))?;
+        here.ticks.fetch_add(1, Relaxed);
         here.position.store(turn.position as u32, Relaxed);
         here.current.store(u32::from(turn.environment), Relaxed);
         Some(turn)

@@ -104,4 +104,16 @@ mod tests {
             "a row too many"
         );
     }
+
+    /// What the guide shows is the smallest root, which tests boot.
+    #[test]
+    fn the_guide_shows_a_program_that_is_there() {
+        let read = |path: &str| {
+            let path = crate::place::repository().join(path);
+            std::fs::read_to_string(path).expect("a file of the repository")
+        };
+        let program = read("kernel/aegis/programs/src/hello/main.rs");
+        let code = &program[program.find("#![no_std]").expect("its first line")..];
+        assert!(read("docs/src/guide/aegis.md").contains(code));
+    }
 }

@@ -397,3 +397,25 @@ fn the_root_can_end() {
     books.end(ROOT, end::EXCEPTION, 0);
     assert_eq!(books.machine.dying.load(Relaxed), 0, "nobody ends twice");
 }
+
+/// Whoever claims an environment for a call gives back the claim that it found, so a thaw in
+/// between would be lost: it is refused.
+#[test]
+fn a_thaw_is_not_lost_on_who_is_claimed_for_a_call() {
+    let memory = world::machine(256);
+    let here = memory.processor(0);
+    let books = here.books();
+    let a = child(&books, ROOT, SMALL);
+    let record = books.environment(a);
+    let thaw = || go(&books, ROOT, Call::Set, &[a.into(), call::SET_FROZEN, 0]);
+    // Processor 1 does something to it.
+    record.claim.store(2, Relaxed);
+    assert_eq!(thaw(), Err(Error::Again));
+    // Processor 1 runs it.
+    books.machine.processor[1].current.store(a.into(), Relaxed);
+    assert_eq!(thaw(), Ok(0));
+    books.machine.processor[1].current.store(0, Relaxed);
+    record.claim.store(claim::FROZEN, Relaxed);
+    assert_eq!(thaw(), Ok(0));
+    assert_eq!(record.claim.load(Relaxed), claim::IDLE);
+}

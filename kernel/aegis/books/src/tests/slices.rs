@@ -408,3 +408,18 @@ fn freezing_waits_for_a_yield() {
     assert_eq!(freeze(ROOT, call::SET_FROZEN, 2), Err(Error::Argument));
     holds(&books);
 }
+
+/// A processor that asks again and again who runs next, where nobody can, makes no time pass:
+/// deadlines are counted in slices.
+#[test]
+fn asking_for_nobody_takes_no_time() {
+    let memory = world::machine(256);
+    let here = memory.processor(1);
+    let books = here.books();
+    let passed = || books.machine.processor[1].ticks.load(Relaxed);
+    let before = passed();
+    assert!((0..5).all(|_| books.next_turn(1).is_none()));
+    assert_eq!(passed(), before);
+    assert_eq!(books.tick(1), Tick::Next);
+    assert_eq!(passed(), before + 1);
+}
