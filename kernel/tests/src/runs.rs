@@ -214,15 +214,21 @@ pub fn held() -> Result<(usize, u64), String> {
     Ok((windows.count(), free.ok_or("no MemFree")?))
 }
 
-/// Whether there are as many windows, and about as much free memory.
+/// Whether there are as many windows, and about as much free memory, after some time at most: the
+/// kernel frees areas and their page tables behind everybody's back.
 pub fn as_before(before: (usize, u64)) -> Result<(), String> {
     /// KiB that come and go with everything else.
     const SLACK: u64 = 8 << 10;
-    let after = held()?;
-    match after.0 == before.0 && after.1 + SLACK >= before.1 {
-        true => Ok(()),
-        false => Err(format!(
-            "windows, free memory: {before:?} before, {after:?} after"
-        )),
+    const TRIES: u32 = 100;
+    let mut after = held()?;
+    for _ in 0..TRIES {
+        if after.0 == before.0 && after.1 + SLACK >= before.1 {
+            return Ok(());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        after = held()?;
     }
+    Err(format!(
+        "windows, free memory: {before:?} before, {after:?} after"
+    ))
 }
