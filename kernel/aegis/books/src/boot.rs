@@ -47,7 +47,8 @@ impl<H: Hardware> Books<'_, H> {
         for index in 0..start.program as usize {
             let page = self.take_zeros()?;
             fill(index, page);
-            self.bind_program(ROOT_PROGRAM + (index * PAGE) as u64, page)?;
+            let mapping = Mapping::new(page, Mapping::WRITE | Mapping::EXECUTE);
+            self.bind_root(ROOT_PROGRAM + (index * PAGE) as u64, mapping)?;
         }
         self.take_slice(ROOT, 0, Some(0))?;
         root.claim.store(claim::IDLE, Release);
@@ -101,9 +102,12 @@ impl<H: Hardware> Books<'_, H> {
         self.allocate(ROOT, None, 0, 0)
     }
 
-    /// Maps a page of the root environment's program, with the tables that this needs.
-    fn bind_program(&self, address: u64, page: u32) -> Result<(), Error> {
-        let mapping = Mapping::new(page, Mapping::WRITE | Mapping::EXECUTE);
+    /// Maps a page of the root environment's, with the tables that this needs: at the start only.
+    ///
+    /// # Errors
+    ///
+    /// What the calls say that the root environment would make.
+    pub fn bind_root(&self, address: u64, mapping: Mapping) -> Result<(), Error> {
         let map = || self.map_page(ROOT, ROOT, address, mapping, 0);
         for level in [3, 2, 1] {
             match map() {

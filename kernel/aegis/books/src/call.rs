@@ -8,6 +8,7 @@ use postern_aegis_abi::call::{
 };
 use postern_aegis_abi::{ENVIRONMENTS, Error, Mapping, PAGE, SLICES};
 
+use crate::life::meant;
 use crate::quota::Resource;
 use crate::{Books, Hardware};
 
@@ -373,14 +374,7 @@ impl<H: Hardware> Books<'_, H> {
     }
 
     fn apply(&self, caller: u16, order: Order) -> Result<u64, Error> {
-        // Where 0 is the caller.
-        let named = |environment: u16| {
-            if environment == 0 {
-                caller
-            } else {
-                environment
-            }
-        };
+        let named = |environment| meant(caller, environment);
         match order {
             Order::Capability {
                 name,

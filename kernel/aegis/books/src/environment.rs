@@ -16,6 +16,7 @@ use postern_aegis_abi::call::{
 use postern_aegis_abi::records::{claim, end, stopping};
 use postern_aegis_abi::{ENVIRONMENTS, Error, ROOT};
 
+use crate::life::meant;
 use crate::quota::LEAST;
 use crate::{Books, Hardware};
 
@@ -208,11 +209,7 @@ impl<'a, H: Hardware> Books<'a, H> {
 
     /// The call: ends an environment.
     pub fn destroy(&self, caller: u16, environment: u16, capability: u64) -> Result<(), Error> {
-        let environment = if environment == 0 {
-            caller
-        } else {
-            environment
-        };
+        let environment = meant(caller, environment);
         let _lock = self.lock_environment(environment);
         let environment = self.controls(caller, environment, capability)?;
         self.end(environment, end::DESTROYED, 0);
@@ -257,11 +254,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         server: u16,
         capability: u64,
     ) -> Result<(), Error> {
-        let environment = if environment == 0 {
-            caller
-        } else {
-            environment
-        };
+        let environment = meant(caller, environment);
         if server == environment {
             return Err(Error::Argument);
         }
@@ -293,11 +286,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         frozen: bool,
         capability: u64,
     ) -> Result<(), Error> {
-        let environment = if environment == 0 {
-            caller
-        } else {
-            environment
-        };
+        let environment = meant(caller, environment);
         let _lock = self.lock_environment(environment);
         self.controls(caller, environment, capability)?;
         let record = self.environment(environment);

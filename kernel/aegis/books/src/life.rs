@@ -20,3 +20,13 @@ impl<H: Hardware> Books<'_, H> {
             && record.stopping.load(Acquire) != stopping::END
     }
 }
+
+/// The environment that an argument of a call names: 0 is the caller.
+#[inline]
+pub(crate) fn meant(caller: u16, environment: u16) -> u16 {
+    if environment == 0 {
+        caller
+    } else {
+        environment
+    }
+}

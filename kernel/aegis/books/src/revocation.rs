@@ -16,6 +16,7 @@ use postern_aegis_abi::context::{Context, GUARANTEES, Place, Repossession};
 use postern_aegis_abi::records::{claim, end, stopping};
 use postern_aegis_abi::{ENVIRONMENTS, Error, SLICES};
 
+use crate::life::meant;
 use crate::quota::Resource;
 use crate::{Books, Hardware};
 
@@ -38,11 +39,7 @@ impl<H: Hardware> Books<'_, H> {
         count: u32,
         capability: u64,
     ) -> Result<(), Error> {
-        let environment = if environment == 0 {
-            caller
-        } else {
-            environment
-        };
+        let environment = meant(caller, environment);
         let _lock = self.lock_environment(environment);
         self.controls(caller, environment, capability)?;
         if count > self.surplus(environment, resource) {
@@ -325,11 +322,7 @@ impl<H: Hardware> Books<'_, H> {
     /// time ([`Error::Again`]). Who submits itself stands still at the end of that, others from
     /// its beginning.
     pub fn submit(&self, caller: u16, environment: u16, capability: u64) -> Result<(), Error> {
-        let environment = if environment == 0 {
-            caller
-        } else {
-            environment
-        };
+        let environment = meant(caller, environment);
         let record = self.environment(environment);
         let server = {
             let _lock = self.lock_environment(environment);

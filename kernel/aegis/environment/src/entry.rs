@@ -130,20 +130,14 @@ pub fn yield_to(environment: u16) -> Result<(), Error> {
 pub fn request(environment: u16, words: [u64; WORDS]) -> Result<[u64; WORDS], Error> {
     let birth = books::environment(environment).birth.load(Relaxed);
     trusted::begin_waiting(environment)?;
-    loop {
-        match trusted::give_away(
-            environment,
-            Some(&Message::new(words)),
-            Call::CallSynchronous,
-        ) {
-            Ok(()) => break,
-            // The slice was over before the transfer.
-            Err(Error::Again) => yield_slice(),
-            Err(error) => {
-                trusted::end_waiting();
-                return Err(error);
-            }
-        }
+    let asked = trusted::give_away(
+        environment,
+        Some(&Message::new(words)),
+        Call::CallSynchronous,
+    );
+    if let Err(error) = asked {
+        trusted::end_waiting();
+        return Err(error);
     }
     loop {
         if let Some(reply) = trusted::reply() {
@@ -163,16 +157,8 @@ pub fn request(environment: u16, words: [u64; WORDS]) -> Result<[u64; WORDS], Er
 
 /// Sends words to another environment with the rest of the slice. Comes back when this one begins.
 pub fn send(environment: u16, words: [u64; WORDS]) -> Result<(), Error> {
-    loop {
-        match trusted::give_away(
-            environment,
-            Some(&Message::new(words)),
-            Call::CallAsynchronous,
-        ) {
-            Err(Error::Again) => yield_slice(),
-            result => return result,
-        }
-    }
+    let message = Message::new(words);
+    trusted::give_away(environment, Some(&message), Call::CallAsynchronous)
 }
 
 /// Switches the coprocessor on or off for good: its state is kept over slices if it is on.

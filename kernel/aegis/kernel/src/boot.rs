@@ -201,32 +201,7 @@ fn set_root(books: &Books<'static, Here>) -> Result<(), Error> {
     let context = (books.environment(ROOT).context.load(Relaxed) >> 12) as u32;
     let begin = offset_of!(Context, begin) / 8;
     memory::words(context)[begin].store(address::ROOT_PROGRAM + PAGE as u64, Relaxed);
-    map(books, address::GUARANTEED, context, Mapping::WRITE)
-}
-
-/// Maps a page of the root's, making the tables that are missing.
-fn map(books: &Books<'static, Here>, at: u64, page: u32, flags: u64) -> Result<(), Error> {
-    for level in [3, 2, 1] {
-        if books.map_page(ROOT, ROOT, at, Mapping::new(page, flags), 0) != Err(Error::NoTable) {
-            return Ok(());
-        }
-        let table = books.allocate(ROOT, None, 0, 0)?;
-        let links = if level == 1 {
-            books.allocate(ROOT, None, 0, 0)?
-        } else {
-            0
-        };
-        match books.table(ROOT, ROOT, at, level, table, links) {
-            Err(Error::Mapped) => {
-                books.free(ROOT, table)?;
-                if level == 1 {
-                    books.free(ROOT, links)?;
-                }
-            }
-            other => other?,
-        }
-    }
-    books.map_page(ROOT, ROOT, at, Mapping::new(page, flags), 0)
+    books.bind_root(address::GUARANTEED, Mapping::new(context, Mapping::WRITE))
 }
 
 /// There is something that the kernel cannot start with, or without.
