@@ -34,6 +34,8 @@ pub const PAGES: u64 = 1;
 pub const SLICES: u64 = 2;
 /// Environments that may be made.
 pub const ENVIRONMENTS: u64 = 3;
+/// Holdings: ranges of blocks, endpoints, handlers.
+pub const HOLDINGS: u64 = 4;
 
 /// Entries that a call on many takes at most.
 pub const MANY: u64 = 512;
@@ -208,12 +210,12 @@ calls! {
         /// server's.
         needs "control of the environment" errors [NoEnvironment, Denied, Busy, Quota, Again];
 
-    30 Write(address, length) stack
+    30 Write(address, length, capability) stack
         /// Writes bytes of the caller's memory to the console; the result is how many.
-        needs "nothing" errors [Argument, Unmapped];
-    31 Read() stack
+        needs "the console, or its capability to write" errors [Argument, Unmapped, Denied];
+    31 Read(capability) stack
         /// A byte from the console; -13 (Again) if none has come.
-        needs "to be the root" errors [Denied, Again];
+        needs "the console, or its capability to read" errors [Denied, Again];
     32 Judge(address, length, verdict) stack
         /// Judges an image in the caller's memory (64 KiB at most) by the verifier's kernel
         /// profile; the verdict's words are stored at the last argument. The result is 0 if it is
@@ -222,6 +224,68 @@ calls! {
     33 Stop(status) stack
         /// Stops the machine with a status from 0 to 63.
         needs "to be the root" errors [Denied];
+
+    34 GiveHolding(holding, environment) stack
+        /// Makes a holding another's, who must have room in its quota. Its names are nobody's; an
+        /// endpoint has neither ring nor handler then, a handler is not given.
+        needs "ownership" errors [Argument, Denied, Kind, NoEnvironment, Quota];
+    35 RenameHolding(holding, read, write) stack
+        /// Gives the console, the clock or a range of blocks other names, so that other capabilities
+        /// are needed from now on.
+        needs "ownership" errors [Argument, Denied, Kind];
+    36 Drop(holding, control) stack
+        /// Ends an endpoint or a handler. Blocks, the console and the clock become the maker's of
+        /// their owner, or its maker's, up to the root, whose quota is not asked. What the disk is
+        /// asked goes on.
+        needs "control of its owner" errors [Argument, Denied, Kind, InUse];
+    37 Split(holding, blocks) stack
+        /// Cuts a range of blocks in two: the first so many, and the others, whose new number is
+        /// the result. Names are nobody's in the new one.
+        needs "ownership; quota of holdings" errors [Argument, Denied, Kind, Quota, Exhausted];
+    38 Join(holding, behind) stack
+        /// Makes one range of blocks of two that follow each other. The second number is free.
+        needs "ownership of both" errors [Argument, Denied, Kind];
+    39 Blocks(requests, count) stack
+        /// Asks the disk for an array of requests in the caller's memory, in order; the result is
+        /// how many were taken before one was not. Pages stay where they are until the disk is done
+        /// with them, which is told in the ring that the context names. Two requests of which one
+        /// writes are not under way for one block at a time, and a flush is taken when nothing of
+        /// the caller's is under way, nothing behind it until it is done (Again).
+        needs "the range of blocks, or its capability; the page, or its capability" errors [Argument, Unmapped, Denied, Kind, Again, Exhausted, NoDevice];
+
+    40 Bind(filter, length, priority, ring) stack
+        /// An endpoint: arriving frames that a filter accepts (an expression of at most 512 bytes)
+        /// go to the pages that a ring names, unless a filter of a higher priority, or of the same
+        /// and older, accepts them. Its number is the result. The root may take others' frames.
+        needs "quota of holdings; that no other environment's filter loses frames by it" errors [Argument, Unmapped, Denied, Taken, Quota, Exhausted, NoDevice];
+    41 Direct(holding, ring, handler) stack
+        /// Where frames of an endpoint go from now on: to an own handler first (0: none), then to
+        /// the ring that stands in an own page (0: none).
+        needs "ownership of endpoint and handler" errors [Argument, Denied, Kind];
+    42 Matches(frame, length, holdings, count) stack
+        /// Which endpoints' filters accept a frame in the caller's memory, the one that gets it
+        /// first: their numbers are stored as words. The result is how many there are.
+        needs "nothing" errors [Argument, Unmapped, NoDevice];
+    43 Send(pieces, count) stack
+        /// Sends a frame that is gathered from an array of pieces in the caller's memory. Their pages stay where
+        /// they are until the device is done with them, which the context counts.
+        needs "the pages, or their capabilities; room among the frames under way" errors [Argument, Unmapped, Denied, Kind, Again, NoDevice];
+    44 Handler(image, length, pages, count) stack
+        /// A handler of messages: an image that the judge accepts, which has a window of its own.
+        /// The pages become its: the window's table, its links, and one for each page of slots and
+        /// text. Its number is the result.
+        needs "ownership of the pages, without bindings; quota of holdings" errors [Argument, Unmapped, Denied, Kind, InUse, Quota, Exhausted];
+    45 Window(holding, offset, mapping, capability) stack
+        /// Binds a page in a handler's window, or takes a binding away (mapping all ones).
+        needs "ownership of the handler; the page, or its capability" errors [Argument, Denied, Kind, Unmapped];
+
+    46 Alarm(time) stack
+        /// Has the event of the alarm raised when the processor's counter of cycles has reached a
+        /// value; 0: never. An environment has one alarm.
+        needs "nothing" errors [];
+    47 SetClock(seconds, capability) stack
+        /// Sets the time of day: seconds since 1970, now.
+        needs "the clock, or its capability to write" errors [Denied];
 }
 
 #[cfg(test)]

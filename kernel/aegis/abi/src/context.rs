@@ -147,6 +147,16 @@ pub struct Context {
     /// The other registers of what `emerged` interrupted, if the environment was submitted: it does
     /// not go on by itself then. (What the coprocessor had is lost.)
     pub emerged_others: Others,
+    /// The number of an own page with the [`Ring`](crate::device::Ring) in which the disk's
+    /// completions are told; 0: they are not.
+    pub completions: u64,
+    /// Frames of the environment's that the network is done with, so far.
+    pub sent: u64,
+    /// Where an event of a device is told at once, if the environment runs then. The kernel stores 0 here
+    /// when it goes there; 0: it is told at the next begin.
+    pub upcall: u64,
+    /// What an upcall interrupted.
+    pub upcalled: Saved,
 }
 
 impl Context {
@@ -160,6 +170,18 @@ impl Context {
     pub const EVENT_SERVER: u64 = 1 << 3;
     /// A child ended.
     pub const EVENT_CHILD: u64 = 1 << 4;
+    /// A frame came: an endpoint's ring.
+    pub const EVENT_NETWORK: u64 = 1 << 5;
+    /// The network is done with a frame: `sent`.
+    pub const EVENT_SENT: u64 = 1 << 6;
+    /// The disk is done with a request: the ring that `completions` names.
+    pub const EVENT_DISK: u64 = 1 << 7;
+    /// The alarm's time has come.
+    pub const EVENT_ALARM: u64 = 1 << 8;
+    /// Bytes came from the console.
+    pub const EVENT_CONSOLE: u64 = 1 << 9;
+    /// A handler raised it, or was ended.
+    pub const EVENT_HANDLER: u64 = 1 << 10;
 }
 
 const _: () = assert!(core::mem::size_of::<Context>() == crate::PAGE);

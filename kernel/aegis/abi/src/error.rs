@@ -30,7 +30,7 @@ errors! {
     4 NoEnvironment,
     /// The environment runs on another processor, or is not ready to be entered.
     5 Busy,
-    /// Somebody has this page or this slice.
+    /// Somebody has this page or this slice, or would lose frames.
     6 Taken,
     /// The caller's quota, or the receiver's, does not allow it.
     7 Quota,
@@ -48,6 +48,8 @@ errors! {
     13 Again,
     /// There is none left, and nobody who could be asked for one.
     14 Exhausted,
+    /// The machine has no such device.
+    15 NoDevice,
 }
 
 impl Error {

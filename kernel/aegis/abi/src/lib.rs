@@ -13,6 +13,7 @@
 //! | [`mapping`] | a page with what may be done to it, as calls take it |
 //! | [`context`] | an environment's own page of contexts: where the kernel delivers events |
 //! | [`records`] | the kernel's bookkeeping, which everybody can read |
+//! | [`device`] | what devices are asked, and how they answer: requests, pieces, rings |
 //! | [`status`] | how the machine says that it has ended |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@
 pub mod address;
 pub mod call;
 pub mod context;
+pub mod device;
 pub mod error;
 pub mod mapping;
 pub mod records;
@@ -44,6 +46,12 @@ pub const PROCESSORS: usize = 8;
 
 /// Positions in a processor's vector of time slices.
 pub const SLICES: usize = 64;
+
+/// Holdings at a time, number 0 (nothing) among them.
+pub const HOLDINGS: usize = 128;
+
+/// Bytes of a filter's text at most.
+pub const FILTER: usize = 512;
 
 /// Slices that an environment may exceed, one after the other, before it is destroyed.
 pub const EXCESS: u32 = 4;

@@ -5,7 +5,7 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
-use crate::{ENVIRONMENTS, PROCESSORS, SLICES};
+use crate::{ENVIRONMENTS, FILTER, HOLDINGS, PROCESSORS, SLICES};
 
 /// No page, no binding.
 pub const NONE: u32 = u32::MAX;
@@ -34,6 +34,10 @@ pub enum Kind {
     Context = 8,
     /// Memory on its way from its owner, which nobody binds any more.
     Leaving = 9,
+    /// Slots and text of a handler.
+    Text = 10,
+    /// The last-level table of a handler's window.
+    Window = 11,
 }
 
 impl Kind {
@@ -50,6 +54,8 @@ impl Kind {
             7 => Kind::Table4,
             8 => Kind::Context,
             9 => Kind::Leaving,
+            10 => Kind::Text,
+            11 => Kind::Window,
             _ => return None,
         })
     }
@@ -92,8 +98,8 @@ pub const fn binding(table: u32, index: usize) -> u32 {
     table << 9 | index as u32
 }
 
-/// An environment: 128 bytes.
-#[repr(C, align(128))]
+/// An environment: 256 bytes.
+#[repr(C, align(256))]
 #[derive(Debug, Default)]
 pub struct Environment {
     /// [`claim`]: who runs it. First in the record: transfers claim it by one instruction.
@@ -155,10 +161,152 @@ pub struct Environment {
     /// It found no free page below its reservation: until this tick of processor 0 a page that
     /// becomes free is kept for it.
     pub waits: AtomicU64,
+    /// Holdings that it has.
+    pub holdings: AtomicU32,
+    /// Holdings that it may have at most, those of its children among them.
+    pub holdings_limit: AtomicU32,
+    /// Frames of it that the network is not done with.
+    pub frames: AtomicU32,
+    /// Requests of it that the disk is not done with, and twice that of a flush.
+    pub requests: AtomicU32,
+    /// When its alarm is due, in cycles; 0: never.
+    pub alarm: AtomicU64,
 }
 
 const _: () = assert!(core::mem::size_of::<Page>() == 32);
-const _: () = assert!(core::mem::size_of::<Environment>() == 128);
+const _: () = assert!(core::mem::size_of::<Environment>() == 256);
+
+/// What a holding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum HoldingKind {
+    /// Nothing: the number is free.
+    Free = 0,
+    /// The console. Its number is [`CONSOLE`].
+    Console = 1,
+    /// The time of day. Its number is [`CLOCK`].
+    Clock = 2,
+    /// A range of the disk's blocks.
+    Blocks = 3,
+    /// Arriving frames that a filter accepts.
+    Endpoint = 4,
+    /// Code that runs when a message arrives.
+    Handler = 5,
+}
+
+impl HoldingKind {
+    /// The kind of a number.
+    pub const fn of(number: u32) -> Option<HoldingKind> {
+        Some(match number {
+            0 => HoldingKind::Free,
+            1 => HoldingKind::Console,
+            2 => HoldingKind::Clock,
+            3 => HoldingKind::Blocks,
+            4 => HoldingKind::Endpoint,
+            5 => HoldingKind::Handler,
+            _ => return None,
+        })
+    }
+}
+
+/// The console's number.
+pub const CONSOLE: usize = 1;
+/// The clock's number.
+pub const CLOCK: usize = 2;
+/// The number of the whole disk, at the start.
+pub const DISK: usize = 3;
+
+/// A part of a device that somebody owns: 128 bytes. Its number is its place.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub struct Holding {
+    /// A [`HoldingKind`].
+    pub kind: AtomicU32,
+    /// The owner's number.
+    pub owner: AtomicU16,
+    /// The owner's birth when it got this.
+    pub birth: AtomicU32,
+    /// The name whose capability lets others read.
+    pub read: AtomicU32,
+    /// The name whose capability lets others write.
+    pub write: AtomicU32,
+    /// Of an endpoint: the page with its ring; 0 none.
+    pub ring: AtomicU32,
+    /// Of an endpoint: its handler; 0 none.
+    pub handler: AtomicU32,
+    /// Of an endpoint: its filter's priority.
+    pub priority: AtomicU32,
+    /// Of blocks: the first. Of an endpoint: how many endpoints were bound before it.
+    pub first: AtomicU64,
+    /// Of blocks: how many. Of an endpoint: bytes of its filter's text.
+    pub count: AtomicU64,
+    /// Of a handler: its window's table.
+    pub table: AtomicU32,
+    /// Of a handler: how its last run ended ([`run`]).
+    pub ended: AtomicU32,
+    /// Of a handler: the instruction at which it ended, in the window.
+    pub ended_at: AtomicU64,
+    /// Of an endpoint: frames that arrived for it. Of a handler: its runs.
+    pub arrived: AtomicU64,
+    /// Of an endpoint: those for which there was no place.
+    pub lost: AtomicU64,
+    /// Of a handler: cycles of the slices' clock that it took.
+    pub spent: AtomicU64,
+}
+
+const _: () = assert!(core::mem::size_of::<Holding>() == 128);
+
+/// Values of [`Holding::ended`].
+pub mod run {
+    /// It has returned, or never run.
+    pub const WELL: u32 = 0;
+    /// It took longer than a run may take. It is called no more.
+    pub const LONG: u32 = 1;
+    /// A service refused an argument. It is called no more.
+    pub const SERVICE: u32 = 2;
+    /// An exception of this vector (0 to 31), plus this. It is called no more.
+    pub const EXCEPTION: u32 = 0x200;
+}
+
+/// The network's device.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Network {
+    /// 1: there is one.
+    pub there: AtomicU64,
+    /// Its address, the first byte lowest.
+    pub address: AtomicU64,
+    /// Frames that arrived.
+    pub arrived: AtomicU64,
+    /// Those that no endpoint wanted.
+    pub unclaimed: AtomicU64,
+    /// Frames that were sent.
+    pub sent: AtomicU64,
+    /// Answers of the device that make no sense: it is not believed, and goes on if it can.
+    pub nonsense: AtomicU64,
+}
+
+/// The disk.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Disk {
+    /// Blocks of [`PAGE`](crate::PAGE) bytes; 0: there is none.
+    pub blocks: AtomicU64,
+    /// Requests that were done.
+    pub done: AtomicU64,
+    /// Answers of the device that make no sense.
+    pub nonsense: AtomicU64,
+}
+
+/// What the time of day follows from.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Clock {
+    /// Cycles of the processors' counter in a second.
+    pub frequency: AtomicU64,
+    /// Seconds since 1970 when the counter was 0.
+    pub epoch: AtomicU64,
+}
 
 /// Values of [`Environment::claim`].
 pub mod claim {
@@ -264,12 +412,27 @@ pub struct Machine {
     pub slices: [[Slice; SLICES]; PROCESSORS],
     /// Environments, by number; number 0 is nobody.
     pub environments: [Environment; ENVIRONMENTS],
+    /// Who changes holdings now.
+    pub holdings_lock: AtomicU32,
+    /// Endpoints that were bound so far.
+    pub binds: AtomicU64,
+    /// The network's device.
+    pub network: Network,
+    /// The disk.
+    pub disk: Disk,
+    /// The time of day.
+    pub clock: Clock,
+    /// Parts of devices that somebody owns; number 0 is nothing.
+    pub holdings: [Holding; HOLDINGS],
+    /// Texts of endpoints' filters, by the endpoint's number.
+    pub filters: [[AtomicU64; FILTER / 8]; HOLDINGS],
 }
 
 impl Machine {
     /// The word that this begins with, and the interface's version.
-    pub const MAGIC: u64 = 0x0001_5349_4745_4100;
-    /// Where the records of pages are from the start of this, in bytes: an array of [`Page`].
+    pub const MAGIC: u64 = 0x0002_5349_4745_4100;
+    /// Where the records of pages are from the start of this, in bytes: an array of [`Page`]. Behind
+    /// them is a byte for each page: for how many transfers of devices it stays where it is.
     pub const PAGES: usize = core::mem::size_of::<Machine>();
 }
 

@@ -15,6 +15,7 @@ use postern_aegis_abi::Error;
 use postern_aegis_abi::call::{NAME_EVERYBODY, NAME_NOBODY};
 use postern_aegis_abi::records::{Kind, NONE, Page, binding};
 
+use crate::page::is;
 use crate::{Books, Hardware, entry};
 
 /// Bindings that one call breaks.
@@ -40,7 +41,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         if record.owner.load(Relaxed) != caller {
             return Err(Error::Denied);
         }
-        if self.break_bindings(record, Some(caller)) {
+        if self.break_bindings(page, Some(caller)) {
             Ok(())
         } else {
             Err(Error::Again)
@@ -48,8 +49,10 @@ impl<'a, H: Hardware> Books<'a, H> {
     }
 
     /// Breaks bindings to a page that is locked, but those in tables of one environment, which
-    /// must be its owner. Whether no other is left.
-    pub(crate) fn break_bindings(&self, record: &Page, keep: Option<u16>) -> bool {
+    /// must be its owner. Whether no other is left, and no device uses the page.
+    pub(crate) fn break_bindings(&self, page: u32, keep: Option<u16>) -> bool {
+        let record = self.record(page);
+        let mut windows = false;
         let mut holders = [0u64; 4];
         let done = (0..=AT_ONCE).find_map(|count| {
             let first = record.first.load(Relaxed);
@@ -63,6 +66,7 @@ impl<'a, H: Hardware> Books<'a, H> {
             if count == AT_ONCE {
                 return Some(false);
             }
+            windows |= is(self.record(first >> 9), Kind::Window);
             self.unlink(record, first);
             self.slot(first).store(0, Release);
             holders[usize::from(holder >> 6) & 3] |= 1 << (holder & 63);
@@ -75,14 +79,18 @@ impl<'a, H: Hardware> Books<'a, H> {
                 word &= word - 1;
             }
         }
-        done == Some(true)
+        if windows {
+            self.hardware.shoot_windows();
+        }
+        done == Some(true) && !self.is_lent(page)
     }
 
     /// Makes a page of memory one that leaves its owner, and breaks bindings to it. Whether none
     /// is left. It is locked.
-    pub(crate) fn break_all(&self, record: &Page) -> bool {
-        record.kind.store(Kind::Leaving as u8, Relaxed);
-        self.break_bindings(record, None)
+    pub(crate) fn break_all(&self, page: u32) -> bool {
+        let kind = &self.record(page).kind;
+        kind.store(Kind::Leaving as u8, Relaxed);
+        self.break_bindings(page, None)
     }
 
     /// Takes an entry out of a table of an environment that is claimed. Whether there was one.

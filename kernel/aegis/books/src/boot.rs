@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use postern_aegis_abi::address::ROOT_PROGRAM;
 use postern_aegis_abi::records::{Machine, claim};
-use postern_aegis_abi::{ENVIRONMENTS, Error, Mapping, PAGE, ROOT, SLICES};
+use postern_aegis_abi::{ENVIRONMENTS, Error, HOLDINGS, Mapping, PAGE, ROOT, SLICES};
 
 use crate::{Books, Hardware};
 
@@ -96,6 +96,7 @@ impl<H: Hardware> Books<'_, H> {
         // All numbers but 0 and its own.
         root.environments_limit
             .store(ENVIRONMENTS as u32 - 2, Relaxed);
+        root.holdings_limit.store(HOLDINGS as u32 - 1, Relaxed);
     }
 
     fn take_zeros(&self) -> Result<u32, Error> {

@@ -179,6 +179,7 @@ fn resource(value: u64) -> Result<Resource, Error> {
         call::PAGES => Ok(Resource::Pages),
         call::SLICES => Ok(Resource::Slices),
         call::ENVIRONMENTS => Ok(Resource::Environments),
+        call::HOLDINGS => Ok(Resource::Holdings),
         _ => Err(Error::Argument),
     }
 }
@@ -326,7 +327,7 @@ impl Order {
             Call::Revoke => Order::Revoke {
                 environment: environment(a)?,
                 resource: match resource(b)? {
-                    Resource::Environments => return Err(Error::Argument),
+                    Resource::Environments | Resource::Holdings => return Err(Error::Argument),
                     resource => resource,
                 },
                 count: match word(c)? {

@@ -42,7 +42,7 @@ impl<H: Hardware> Books<'_, H> {
                 return false;
             }
             let _lock = self.lock_page(page);
-            if !self.break_all(record) {
+            if !self.break_all(page) {
                 return false;
             }
             self.retire(environment, page);

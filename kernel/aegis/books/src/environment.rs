@@ -193,6 +193,10 @@ impl<'a, H: Hardware> Books<'a, H> {
             &record.asked_slices,
             &record.clock,
             &record.ended,
+            &record.holdings,
+            &record.holdings_limit,
+            &record.frames,
+            &record.requests,
         ] {
             count.store(0, Relaxed);
         }
@@ -201,6 +205,7 @@ impl<'a, H: Hardware> Books<'a, H> {
             &record.ran,
             &record.ended_at,
             &record.waits,
+            &record.alarm,
         ] {
             time.store(0, Relaxed);
         }

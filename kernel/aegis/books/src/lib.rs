@@ -10,6 +10,8 @@
 //! | lock | what it guards |
 //! |---|---|
 //! | an environment's claim | entering it; its page tables, which only who runs it or holds its claim changes, but for entries that [`Break`](postern_aegis_abi::Call::Break) takes out |
+//! | the holdings' | who owns which part of a device |
+//! | a device's, the kernel's own | its rings |
 //! | an environment's `lock` | its list of pages, its counts and quotas |
 //! | a page's `lock` | kind, owner and names of the page, and the list of its bindings: the entries of tables that bind it and their links |
 //! | the free list's | the free list |
@@ -34,6 +36,8 @@ mod entry;
 mod environment;
 mod fast;
 mod guarantee;
+mod holding;
+mod lent;
 mod life;
 mod list;
 mod lock;
@@ -43,6 +47,7 @@ mod page;
 mod quota;
 mod reap;
 mod revocation;
+mod ring;
 mod slice;
 mod table;
 #[cfg(test)]
@@ -54,7 +59,7 @@ pub use emergency::Emergency;
 pub use quota::Resource;
 pub use slice::{Tick, Turn};
 
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 use postern_aegis_abi::records::{Environment, Machine, Page};
 
@@ -99,6 +104,21 @@ pub trait Hardware {
     /// or goes back: what it found in the environment's tables can be used until then.
     fn shoot(&self, environment: u16);
 
+    /// As [`Hardware::shoot`], of the windows of handlers, which processor 0 alone uses.
+    fn shoot_windows(&self);
+
+    /// Copies bytes to a page from an offset on, a multiple of eight. They fit; of the last word the bytes behind
+    /// them may become zeros.
+    fn store(&self, page: u32, offset: usize, bytes: &[u8]) {
+        use core::sync::atomic::Ordering::Relaxed;
+        let words = &self.words(page)[offset / 8..];
+        for (word, bytes) in words.iter().zip(bytes.chunks(8)) {
+            let mut value = [0; 8];
+            value[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(value), Relaxed);
+        }
+    }
+
     /// Makes another processor that runs this environment leave it if its claim says so
     /// ([`Environment::stopping`]). Does not wait.
     fn interrupt(&self, processor: usize);
@@ -114,6 +134,8 @@ pub struct Books<'a, H> {
     pub machine: &'a Machine,
     /// All pages, by number.
     pub pages: &'a [Page],
+    /// For how many transfers of devices each page is lent now.
+    pub lent: &'a [AtomicU8],
     /// What proves capabilities: known to nobody else.
     pub key: &'a [u8; 16],
     /// The machine.

@@ -12,7 +12,7 @@ pub(crate) struct PageLock<'a>(&'a AtomicU8);
 
 /// The lock of an environment or of the free list, held.
 #[must_use = "it is held as long as this lives"]
-pub(crate) struct Lock<'a>(&'a AtomicU32);
+pub struct Lock<'a>(&'a AtomicU32);
 
 impl Drop for PageLock<'_> {
     fn drop(&mut self) {
@@ -67,7 +67,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         self.lock(&self.machine.free_lock)
     }
 
-    fn lock(&self, lock: &'a AtomicU32) -> Lock<'a> {
+    pub(crate) fn lock(&self, lock: &'a AtomicU32) -> Lock<'a> {
         let holder = self.hardware.processor() as u32 + 1;
         while lock.compare_exchange(0, holder, Acquire, Relaxed).is_err() {
             self.hardware.poll();

@@ -84,7 +84,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         let _list = self.lock_environment(caller);
         let _lock = self.lock_page(page);
         self.memory_of(caller, record)?;
-        if !self.break_all(record) {
+        if !self.break_all(page) {
             return Err(Error::Again);
         }
         self.retire(caller, page);
@@ -154,7 +154,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         let _list = self.lock_environment(environment);
         let _lock = self.lock_page(page);
         self.memory_of(environment, record)?;
-        if self.break_all(record) {
+        if self.break_all(page) {
             return Ok(());
         }
         let list = self.list(environment);
@@ -225,7 +225,7 @@ impl<'a, H: Hardware> Books<'a, H> {
                 self.hand(from, page, to)?;
             } else if !is(record, Kind::Leaving) {
                 return Ok(());
-            } else if self.break_all(record) {
+            } else if self.break_all(page) {
                 self.retire(from, page);
             }
         }
@@ -300,7 +300,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         // Without names, nobody but the giver binds it between two pieces. What is left are the
         // giver's, all others' to the receiver: so the list's order holds.
         self.forget_names(record);
-        if !self.break_bindings(record, Some(from)) {
+        if !self.break_bindings(page, Some(from)) {
             return Err(Error::Again);
         }
         self.leave(from, page);

@@ -25,6 +25,8 @@ pub enum Resource {
     Slices,
     /// Environments that may be made.
     Environments,
+    /// Parts of devices.
+    Holdings,
 }
 
 impl<H: Hardware> Books<'_, H> {
@@ -40,6 +42,7 @@ impl<H: Hardware> Books<'_, H> {
                 &record.slices_limit,
             ],
             Resource::Environments => [&record.environments_limit; 3],
+            Resource::Holdings => [&record.holdings_limit; 3],
         }
     }
 
@@ -72,14 +75,15 @@ impl<H: Hardware> Books<'_, H> {
             0
         };
         let wanted = match resource {
-            Resource::Environments => limit,
+            Resource::Environments | Resource::Holdings => limit,
             _ => reserved,
         };
         if reserved > limit || wanted < least {
             return Err(Error::Argument);
         }
         let [_, kept, most] = self.counts(caller, resource);
-        if resource != Resource::Environments && limit > most.load(Relaxed) {
+        let all_reserved = matches!(resource, Resource::Environments | Resource::Holdings);
+        if !all_reserved && limit > most.load(Relaxed) {
             return Err(Error::Quota);
         }
         let [_, given, highest] = self.counts(environment, resource);
@@ -129,6 +133,9 @@ impl<H: Hardware> Books<'_, H> {
         let pages = record.pages_reserved.swap(0, Relaxed);
         let slices = record.slices_reserved.swap(0, Relaxed);
         let environments = record.environments_limit.swap(0, Relaxed);
+        let holdings = record.holdings_limit.swap(0, Relaxed);
+        let limit = &self.environment(maker).holdings_limit;
+        limit.fetch_add(holdings, Relaxed);
         self.refund_birth(maker, pages, slices, environments + 1);
         let owed = record.forfeits.swap(0, Relaxed);
         // Whom the root makes is its own affair: it would be stopped by anybody's child.

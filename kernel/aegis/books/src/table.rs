@@ -212,7 +212,7 @@ impl<'a, H: Hardware> Books<'a, H> {
             if !is(record, Kind::Data) {
                 return Err(Error::Kind);
             }
-            if record.first.load(Acquire) != NONE {
+            if record.first.load(Acquire) != NONE || self.is_lent(page) {
                 return Err(Error::InUse);
             }
         }
@@ -241,7 +241,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         list.remove(page);
         list.push_front(page);
         self.forget_names(record);
-        let alone = self.break_bindings(record, Some(environment));
+        let alone = self.break_bindings(page, Some(environment));
         let kind = if alone { Kind::Data } else { Kind::Leaving };
         record.kind.store(kind as u8, Relaxed);
     }

@@ -12,7 +12,7 @@ mod trusted;
 
 use postern_aegis_abi::call::{ANY, SET_FROZEN, SET_SERVER};
 use postern_aegis_abi::mapping::Request;
-use postern_aegis_abi::{Call, Error, Mapping};
+use postern_aegis_abi::{Call, Error, Mapping, device};
 
 pub use trusted::raw;
 
@@ -277,14 +277,27 @@ pub fn submit(which: Target) -> Result<Word, Error> {
     call(Call::Submit, &[which.number(), which.control])
 }
 
-/// Writes to the console; how many bytes.
+/// Writes to the console that is the caller's or everybody's; how many bytes.
 pub fn write(bytes: &[u8]) -> Result<Word, Error> {
-    call(Call::Write, &[bytes.as_ptr() as u64, bytes.len() as u64])
+    write_with(bytes, 0)
 }
 
-/// A byte from the console.
+/// Writes to the console by its capability; how many bytes.
+pub fn write_with(bytes: &[u8], capability: u64) -> Result<Word, Error> {
+    call(
+        Call::Write,
+        &[bytes.as_ptr() as u64, bytes.len() as u64, capability],
+    )
+}
+
+/// A byte from the console that is the caller's.
 pub fn read() -> Result<u8, Error> {
-    call(Call::Read, &[]).map(|byte| byte as u8)
+    read_with(0)
+}
+
+/// A byte from the console by its capability.
+pub fn read_with(capability: u64) -> Result<u8, Error> {
+    call(Call::Read, &[capability]).map(|byte| byte as u8)
 }
 
 /// Judges an image; whether it is accepted. The verdict's words are the kernel's.
@@ -303,4 +316,117 @@ pub fn judge(image: &[u8], verdict: &mut [u64; 4]) -> Result<bool, Error> {
 /// Stops the machine.
 pub fn stop(status: u8) -> Result<Word, Error> {
     call(Call::Stop, &[u64::from(status)])
+}
+
+/// Makes a holding another's.
+pub fn give_holding(holding: usize, environment: u16) -> Result<Word, Error> {
+    call(Call::GiveHolding, &[holding as u64, u64::from(environment)])
+}
+
+/// Gives a holding other names.
+pub fn rename_holding(holding: usize, read: u32, write: u32) -> Result<Word, Error> {
+    call(
+        Call::RenameHolding,
+        &[holding as u64, u64::from(read), u64::from(write)],
+    )
+}
+
+/// Ends an endpoint or a handler, or gives another holding to the maker.
+pub fn drop_holding(holding: usize, control: u64) -> Result<Word, Error> {
+    call(Call::Drop, &[holding as u64, control])
+}
+
+/// Cuts a range of blocks in two; the number of the rest.
+pub fn split(holding: usize, blocks: u64) -> Result<usize, Error> {
+    call(Call::Split, &[holding as u64, blocks]).map(|number| number as usize)
+}
+
+/// Makes one range of two.
+pub fn join(holding: usize, behind: usize) -> Result<Word, Error> {
+    call(Call::Join, &[holding as u64, behind as u64])
+}
+
+/// Asks the disk; how many requests were taken. Pages that it writes to must not be this program's own.
+pub fn blocks(requests: &[device::Request]) -> Result<Word, Error> {
+    call(
+        Call::Blocks,
+        &[requests.as_ptr() as u64, requests.len() as u64],
+    )
+}
+
+/// An endpoint for what a filter accepts, whose frames go to the ring in an own page; 0: none yet.
+pub fn bind(filter: &str, priority: u32, ring: u32) -> Result<usize, Error> {
+    call(
+        Call::Bind,
+        &[
+            filter.as_ptr() as u64,
+            filter.len() as u64,
+            u64::from(priority),
+            u64::from(ring),
+        ],
+    )
+    .map(|number| number as usize)
+}
+
+/// Where an endpoint's frames go: to a handler first, then to a ring; 0: none.
+pub fn direct(holding: usize, ring: u32, handler: usize) -> Result<Word, Error> {
+    call(
+        Call::Direct,
+        &[holding as u64, u64::from(ring), handler as u64],
+    )
+}
+
+/// Which endpoints' filters accept a frame, the one that gets it first; how many there are.
+pub fn matches(frame: &[u8], holdings: &mut [u64]) -> Result<Word, Error> {
+    call(
+        Call::Matches,
+        &[
+            frame.as_ptr() as u64,
+            frame.len() as u64,
+            holdings.as_mut_ptr() as u64,
+            holdings.len() as u64,
+        ],
+    )
+}
+
+/// Sends a frame that is gathered from pages.
+pub fn send(pieces: &[device::Piece]) -> Result<Word, Error> {
+    call(Call::Send, &[pieces.as_ptr() as u64, pieces.len() as u64])
+}
+
+/// A handler of an image, in own pages: its window's table, its links, and one for each page of slots and text.
+pub fn handler(image: &[u8], pages: &[u64]) -> Result<usize, Error> {
+    call(
+        Call::Handler,
+        &[
+            image.as_ptr() as u64,
+            image.len() as u64,
+            pages.as_ptr() as u64,
+            pages.len() as u64,
+        ],
+    )
+    .map(|number| number as usize)
+}
+
+/// Binds a page in a handler's window.
+pub fn window(
+    holding: usize,
+    offset: u32,
+    mapping: Mapping,
+    capability: u64,
+) -> Result<Word, Error> {
+    call(
+        Call::Window,
+        &[holding as u64, u64::from(offset), mapping.0, capability],
+    )
+}
+
+/// Has the alarm's event raised when the processor's counter has reached a value; 0: never.
+pub fn alarm(time: u64) -> Result<Word, Error> {
+    call(Call::Alarm, &[time])
+}
+
+/// Sets the time of day.
+pub fn set_clock(seconds: u64, capability: u64) -> Result<Word, Error> {
+    call(Call::SetClock, &[seconds, capability])
 }

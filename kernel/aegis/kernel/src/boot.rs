@@ -101,7 +101,7 @@ fn make_books(loaded: &Loaded) -> (&'static Books<'static, Here>, Range) {
         .unwrap_or(0);
     let pages = (end / PAGE as u64) as usize;
     memory::set_pages(pages);
-    let bytes = (Machine::PAGES + pages * size_of::<Page>()).next_multiple_of(PAGE) as u64;
+    let bytes = (Machine::PAGES + pages * (size_of::<Page>() + 1)).next_multiple_of(PAGE) as u64;
     let from = memory::kernel_ends();
     let mut taken = memory::Taken { next: from + bytes };
     // The kernel's tables: a word for each page, in tables of 512, and some above.
@@ -114,7 +114,7 @@ fn make_books(loaded: &Loaded) -> (&'static Books<'static, Here>, Range) {
         most <= loaded.package.from || loaded.package.to <= memory::kernel_starts(),
         "the boot package lies where the books go"
     );
-    let (machine, records) = memory::open_books(bytes, pages);
+    let (machine, records, lent) = memory::open_books(bytes, pages);
     memory::make_tables(&mut taken, pages, (from, bytes));
     let key = KEY.call_once(|| {
         u128::from(registers::random())
@@ -124,6 +124,7 @@ fn make_books(loaded: &Loaded) -> (&'static Books<'static, Here>, Range) {
     let books = Books {
         machine,
         pages: records,
+        lent,
         key,
         hardware: &Here,
     };

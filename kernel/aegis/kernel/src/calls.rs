@@ -7,7 +7,7 @@ use postern_aegis_books::Hardware;
 use crate::hardware::port;
 use crate::hardware::serial::{self, Console};
 use crate::machine::{Here, books, current};
-use crate::{events, judge};
+use crate::{disk, events, filters, handlers, judge, network};
 
 /// Bytes that a call on bytes moves at a time.
 const PIECE: usize = 256;
@@ -64,6 +64,13 @@ extern "C" fn other(arguments: &[u64; 6], number: u64) -> i64 {
         Call::Yield => events::leave(),
         Call::Write => write(caller, arguments[0], arguments[1]),
         Call::Read => read(caller),
+        Call::Blocks => disk::ask(caller, arguments[0], arguments[1]),
+        Call::Bind => filters::bind(caller, *arguments),
+        Call::Direct => filters::direct(caller, *arguments),
+        Call::Matches => filters::matches(caller, *arguments),
+        Call::Send => network::send(caller, arguments[0], arguments[1]),
+        Call::Handler => handlers::make(caller, *arguments),
+        Call::Window => handlers::window(caller, *arguments),
         Call::Judge => judge::judge(caller, arguments[0], arguments[1], arguments[2]),
         Call::Stop => stop(caller, arguments[0]),
         _ => books().call(caller, call, *arguments),

@@ -71,7 +71,7 @@ call_flush_all:
 # nothing can fail. The claim is taken before anything of the callee is believed, and given back after its tables are left.
 .macro transfer entry:req, donate:req
     movzbl %ah, %eax
-    shll $7, %eax               # records are 128 bytes
+    shll $8, %eax               # records are 256 bytes
     movq %gs:{ENVIRONMENTS}, %r11
     addq %rax, %r11
     movl %gs:{MARK}, %ecx

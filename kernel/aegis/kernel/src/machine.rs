@@ -36,6 +36,22 @@ fn runs_on(environment: u16) -> Option<usize> {
     claim::RUNNING.contains(&claim).then(|| claim as usize - 1)
 }
 
+impl Here {
+    /// Makes a processor forget all translations, and waits for that.
+    fn make_forget(&self, processor: usize) {
+        if processor == self.processor() {
+            return memory::forget_all();
+        }
+        let other = local::of(processor);
+        let ticket = other.asked.fetch_add(1, AcqRel) + 1;
+        interrupts::request(other.controller.load(Relaxed));
+        while other.done.load(Acquire) < ticket {
+            self.poll();
+            core::hint::spin_loop();
+        }
+    }
+}
+
 impl Hardware for Here {
     fn words(&self, page: u32) -> &[AtomicU64; 512] {
         memory::words(page)
@@ -61,19 +77,14 @@ impl Hardware for Here {
         // The entry that was changed before whoever claims now: a processor whose claim is not seen
         // here yet sees the change.
         fence(SeqCst);
-        let Some(processor) = runs_on(environment) else {
-            return;
-        };
-        if processor == self.processor() {
-            return memory::forget_all();
+        if let Some(processor) = runs_on(environment) {
+            self.make_forget(processor);
         }
-        let other = local::of(processor);
-        let ticket = other.asked.fetch_add(1, AcqRel) + 1;
-        interrupts::request(other.controller.load(Relaxed));
-        while other.done.load(Acquire) < ticket {
-            self.poll();
-            core::hint::spin_loop();
-        }
+    }
+
+    fn shoot_windows(&self) {
+        fence(SeqCst);
+        self.make_forget(0);
     }
 
     fn interrupt(&self, processor: usize) {

@@ -9,6 +9,10 @@
 //! | `machine.rs` | the books with this machine below them |
 //! | `calls.rs` | calls that take a stack |
 //! | `events.rs` | interrupts, ends of slices, exceptions that the kernel looks at first; who runs next |
+//! | `network.rs` | frames: from the device to whom they are for, and to it |
+//! | `filters.rs` | endpoints' filters, compiled together |
+//! | `handlers.rs` | code that runs when a message arrives |
+//! | `disk.rs` | requests to the disk |
 //! | `judge.rs` | Postern's judge: images that environments ask about |
 //! | `panic.rs` | last words: a backtrace with names |
 //!
@@ -20,8 +24,12 @@ extern crate alloc;
 
 mod boot;
 mod calls;
+mod disk;
 mod events;
+mod filters;
+mod handlers;
 mod hardware;
 mod judge;
 mod machine;
+mod network;
 mod panic;

@@ -4,7 +4,7 @@
 
 use core::array::from_fn;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64};
 use std::boxed::Box;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -24,6 +24,7 @@ pub const KERNEL: u64 = 0xdead_0000;
 pub struct Memory {
     pub words: Vec<[AtomicU64; 512]>,
     pub pages: Vec<Page>,
+    pub lent: Vec<AtomicU8>,
     pub machine: Box<Machine>,
     /// Who runs on each processor, and what it knows: entries by address.
     pub runs: [AtomicU32; 2],
@@ -66,7 +67,15 @@ impl Memory {
                 processor: Default::default(),
                 slices: from_fn::<_, PROCESSORS, _>(|_| from_fn(|_| Default::default())),
                 environments: from_fn(|_| Default::default()),
+                holdings_lock: AtomicU32::default(),
+                binds: AtomicU64::default(),
+                network: Default::default(),
+                disk: Default::default(),
+                clock: Default::default(),
+                holdings: from_fn(|_| Default::default()),
+                filters: from_fn(|_| from_fn(|_| AtomicU64::default())),
             }),
+            lent: (0..pages).map(|_| AtomicU8::default()).collect(),
             runs: Default::default(),
             known: Default::default(),
             threads,
@@ -109,6 +118,7 @@ impl<'a> Processor<'a> {
         Books {
             machine: &memory.machine,
             pages: &memory.pages,
+            lent: &memory.lent,
             key: &KEY,
             hardware: self,
         }
@@ -209,6 +219,8 @@ impl Hardware for Processor<'_> {
             }
         }
     }
+
+    fn shoot_windows(&self) {}
 
     fn interrupt(&self, _processor: usize) {}
 

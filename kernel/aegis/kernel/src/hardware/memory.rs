@@ -6,7 +6,7 @@
 //! memory keeps to that, too: the frames of text and constants are read-only in it.
 
 use core::arch::asm;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use postern_aegis_abi::records::{Machine, Page};
 use postern_aegis_abi::{PAGE, address};
@@ -108,11 +108,14 @@ fn no_page(page: u32) -> ! {
     panic!("page {page}");
 }
 
-/// The books in memory, all zeros: the machine's record, then those of pages. They lie behind the
+/// The books in memory, all zeros: the machine's record, those of pages, and a byte for each page. They lie behind the
 /// kernel; once, at the start, when memory below [`MAPPED`] is mapped.
-pub fn open_books(bytes: u64, pages: usize) -> (&'static Machine, &'static [Page]) {
+pub fn open_books(
+    bytes: u64,
+    pages: usize,
+) -> (&'static Machine, &'static [Page], &'static [AtomicU8]) {
     let physical = kernel_ends();
-    assert!(physical + bytes <= MAPPED && bytes as usize >= Machine::PAGES + pages * 32);
+    assert!(physical + bytes <= MAPPED && bytes as usize >= Machine::PAGES + pages * 33);
     clear(physical, bytes);
     let at = PHYSICAL + physical;
     // SAFETY: the range is mapped memory behind the kernel that was just cleared and that nobody
@@ -121,6 +124,10 @@ pub fn open_books(bytes: u64, pages: usize) -> (&'static Machine, &'static [Page
         (
             &*(at as *const Machine),
             core::slice::from_raw_parts((at + Machine::PAGES as u64) as *const Page, pages),
+            core::slice::from_raw_parts(
+                (at + (Machine::PAGES + pages * 32) as u64) as *const AtomicU8,
+                pages,
+            ),
         )
     }
 }

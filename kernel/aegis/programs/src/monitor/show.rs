@@ -87,6 +87,8 @@ fn name(kind: Option<Kind>) -> &'static str {
         Some(Kind::Table4) => "table of level 4",
         Some(Kind::Context) => "contexts",
         Some(Kind::Leaving) => "on its way",
+        Some(Kind::Text) => "text of a handler",
+        Some(Kind::Window) => "table of a handler's window",
         None => "?",
     }
 }

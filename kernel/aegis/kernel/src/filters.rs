@@ -1,0 +1,18 @@
+//! Endpoints' filters, compiled together.
+
+use postern_aegis_abi::Error;
+
+/// The call: an endpoint for what a filter accepts.
+pub fn bind(_caller: u16, _arguments: [u64; 6]) -> Result<u64, Error> {
+    Err(Error::NoDevice)
+}
+
+/// The call: where an endpoint's frames go.
+pub fn direct(_caller: u16, _arguments: [u64; 6]) -> Result<u64, Error> {
+    Err(Error::NoDevice)
+}
+
+/// The call: which endpoints' filters accept a frame.
+pub fn matches(_caller: u16, _arguments: [u64; 6]) -> Result<u64, Error> {
+    Err(Error::NoDevice)
+}
