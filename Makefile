@@ -90,7 +90,7 @@ programs: build setup-programs
 
 # An emulator, and two of Debian's kernels, which are unpacked below target/ and not installed.
 setup-kernel:
-	@scripts/setup.sh gcc make binutils qemu-system-x86
+	@scripts/setup.sh gcc make binutils xz-utils qemu-system-x86
 	@scripts/linux-kernels.sh
 
 # The module for Linux: built, disassembled, booted, and 100,000 verdicts compared with user space's.

@@ -2,7 +2,7 @@
 # Debian's kernels 6.1 and 6.12 with what modules for them are built against, unpacked below
 # target/linux and not installed: the machine keeps the kernel, the package lists and the sources
 # that it has. Each kernel gets a folder, target/linux/6.1 and target/linux/6.12, with `vmlinuz` and
-# `headers` in it, whose names lead to this version's files.
+# `headers` in it, whose names lead to this version's files, and `modules`, the few that tests load.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ if [[ $ID != debian || ${VERSION_CODENAME:-} != bookworm ]]; then
 	exit 0
 fi
 wanted() {
-	[[ -e $here/$1/vmlinuz && -e $here/$1/headers/Makefile ]]
+	[[ -e $here/$1/vmlinuz && -e $here/$1/headers/Makefile && -e $here/$1/modules/virtio_net.ko ]]
 }
 wanted 6.1 && wanted 6.12 && exit 0
 # A mirror without backports, or none: everything else is tested without them.
@@ -59,6 +59,11 @@ fetch() {
 		done
 		rm -- *.deb
 		# Only what tests load: a boot needs no other module.
+		mkdir modules
+		for module in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci failover net_failover virtio_net; do
+			find lib/modules -name "$module.ko*" -exec cp -t modules {} +
+		done
+		find modules -name '*.xz' -exec xz -d {} +
 		rm -rf lib/modules
 		# The headers' makefile names the places where its package would be installed.
 		sed -i "s|/usr/src/|$folder/usr/src/|" "usr/src/linux-headers-$release/Makefile"
@@ -66,6 +71,7 @@ fetch() {
 	rm -rf "${here:?}/$version" && mkdir "$here/$version"
 	ln -s "../$release/boot/vmlinuz-$release" "$here/$version/vmlinuz"
 	ln -s "../$release/usr/src/linux-headers-$release" "$here/$version/headers"
+	ln -s "../$release/modules" "$here/$version/modules"
 	wanted "$version" || { echo "postern: $image and $headers have not what was expected" >&2 && exit 1; }
 }
 fetch 6.1 bookworm

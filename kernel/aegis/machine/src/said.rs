@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `test NAME ok`, `test NAME FAILED: WHY`, `test NAME skipped: WHY` | a test has ended so |
 //! | `figure NAME INSTRUCTIONS [REPEATS]` | a figure, and how often it was done in each measurement: once, if nothing else is said |
+//! | `figure NAME busy REPEATS` | the same of something that waits: the emulator's plugin counts the instructions that were executed meanwhile |
 //! | `note TEXT` | what belongs to figures in words |
 //! | `trace-of LABEL LABEL …` | whom the numbers of traces are of |
 //! | `trace TICK NUMBER NUMBER …` | slices that each has had up to a tick |
@@ -62,32 +63,36 @@ pub type Figures = BTreeMap<String, Figure>;
 pub fn figures<'a>(lines: impl IntoIterator<Item = &'a str>, counts: &str) -> Figures {
     let found = lines.into_iter().filter_map(|line| {
         let mut words = line.strip_prefix("figure ")?.split_whitespace();
-        let (name, instructions) = (words.next()?, words.next()?.parse().ok()?);
-        let repeats = words.next().and_then(|word| word.parse().ok());
-        let repeats = repeats.unwrap_or(1).max(1);
-        let figure = Figure {
-            instructions,
-            repeats,
-            heavy: None,
+        let (name, instructions) = (words.next()?, words.next()?);
+        let instructions = match instructions {
+            "busy" => None,
+            number => Some(number.parse().ok()?),
         };
-        Some((name.to_owned(), figure))
+        let repeats = words.next().and_then(|word| word.parse().ok());
+        Some((name.to_owned(), instructions, repeats.unwrap_or(1).max(1)))
     });
     let mut counts = counts.lines();
-    let counted = found.map(|(name, mut figure)| {
-        figure.heavy = counts.next().and_then(heavy);
-        (name, figure)
+    let counted = found.filter_map(|(name, instructions, repeats)| {
+        let counted = counts.next().and_then(counted);
+        let figure = Figure {
+            instructions: instructions.or(counted.map(|(all, _)| all / repeats))?,
+            repeats,
+            heavy: counted.map(|(_, heavy)| heavy),
+        };
+        Some((name, figure))
     });
     counted.collect()
 }
 
-fn heavy(line: &str) -> Option<Heavy> {
+/// A line of the plugin's: all instructions of a measurement, and the heavy ones among them.
+fn counted(line: &str) -> Option<(u64, Heavy)> {
     let numbers: Vec<u64> = line
         .split(' ')
         .map_while(|word| word.parse().ok())
         .collect();
     match numbers[..] {
         [u64::MAX, ..] => None,
-        [_, cr3, iret, wrmsr] => Some(Heavy { cr3, iret, wrmsr }),
+        [all, cr3, iret, wrmsr] => Some((all, Heavy { cr3, iret, wrmsr })),
         _ => None,
     }
 }
