@@ -56,9 +56,17 @@ pub const COMPILED: &[(&str, u64)] = &[
     ("untable", 16431),
 ];
 
+/// Figures that wait for somebody outside, whom the emulator does not count: a test holds each to a
+/// twentieth.
+pub const WAITING: &[(&str, u64)] = &[];
+
+/// All budgets.
+pub fn all() -> impl Iterator<Item = &'static (&'static str, u64)> {
+    ASSEMBLY.iter().chain(COMPILED).chain(WAITING)
+}
+
 /// The budget of a figure.
 pub fn of(name: &str) -> Option<u64> {
-    let mut all = ASSEMBLY.iter().chain(COMPILED);
-    let found = all.find(|(figure, _)| *figure == name);
+    let found = all().find(|(figure, _)| *figure == name);
     found.map(|(_, instructions)| *instructions)
 }

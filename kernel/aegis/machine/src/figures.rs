@@ -153,6 +153,52 @@ pub const TABLES: &[Table] = &[
             only_linux("mapped by a thread; userfaultfd", "userfaultfd-trip"),
         ],
     },
+    Table {
+        title: "Table 7: whose frame, of ten TCP/IP filters",
+        rows: &[
+            row(
+                "compiled together; classic BPF, compiled",
+                "classify",
+                "classify",
+            )
+            .times(20),
+            only_linux("classic BPF, interpreted", "classify-interpreted"),
+        ],
+    },
+    Table {
+        title: "Table 11: 60 bytes by UDP, there and back",
+        rows: &[
+            row(
+                "by the environment; by a process",
+                "round-trip",
+                "round-trip",
+            ),
+            row(
+                "by a handler; by a process",
+                "round-trip-handler",
+                "round-trip",
+            ),
+        ],
+    },
+    Table {
+        title: "Figure 2: from arrival to answer",
+        rows: &[
+            only_aegis("1 runs, by the environment", "latency-1"),
+            only_aegis("2 run", "latency-2"),
+            only_aegis("4 run", "latency-4"),
+            only_aegis("8 run", "latency-8"),
+            only_aegis("16 run", "latency-16"),
+            only_aegis("1 runs, by a handler", "latency-handler-1"),
+            only_aegis("16 run, by a handler", "latency-handler-16"),
+        ],
+    },
+    Table {
+        title: "Section 6.3: 1,440 bytes to memory, and their sum",
+        rows: &[
+            only_aegis("summed while they are copied", "copy-sum"),
+            only_aegis("copied, then summed", "copy-then-sum"),
+        ],
+    },
 ];
 
 /// Figures of a system, and what its column is called.
