@@ -14,6 +14,7 @@ use crate::hardware::loader::{Loaded, Range};
 use crate::hardware::serial::{self, Console};
 use crate::hardware::{
     descriptors, interrupts, loader, local, memory, others, port, provoke, registers, switch,
+    window,
 };
 use crate::machine::{self, Here};
 use crate::panic;
@@ -105,7 +106,7 @@ fn make_books(loaded: &Loaded) -> (&'static Books<'static, Here>, Range) {
     let from = memory::kernel_ends();
     let mut taken = memory::Taken { next: from + bytes };
     // The kernel's tables: a word for each page, in tables of 512, and some above.
-    let most = taken.next + (pages as u64 / 512 + 64) * PAGE as u64;
+    let most = taken.next + (pages as u64 / 512 + 64 + u64::from(window::TAKEN)) * PAGE as u64;
     assert!(
         usable(loaded, memory::kernel_starts(), most),
         "not enough memory behind the kernel"
@@ -116,6 +117,7 @@ fn make_books(loaded: &Loaded) -> (&'static Books<'static, Here>, Range) {
     );
     let (machine, records, lent) = memory::open_books(bytes, pages);
     memory::make_tables(&mut taken, pages, (from, bytes));
+    window::make(&mut taken);
     let key = KEY.call_once(|| {
         u128::from(registers::random())
             .wrapping_mul(1 << 64 | 1)

@@ -16,3 +16,12 @@ pub fn direct(_caller: u16, _arguments: [u64; 6]) -> Result<u64, Error> {
 pub fn matches(_caller: u16, _arguments: [u64; 6]) -> Result<u64, Error> {
     Err(Error::NoDevice)
 }
+
+/// The endpoint that gets a frame, which lies at an offset in one of [`window::buffers`]. Processor
+/// 0 alone asks.
+///
+/// [`window::buffers`]: crate::hardware::window::buffers
+#[allow(dead_code)] // Until frames arrive.
+pub fn find(_page: u32, _offset: usize, _length: usize) -> Option<usize> {
+    None
+}

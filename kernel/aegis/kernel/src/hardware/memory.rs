@@ -21,11 +21,11 @@ const BASE: u64 = 0xffff_ffff_8000_0000;
 pub const CONTROLLER: u64 = 0xfee0_0000;
 
 const PRESENT: u64 = 1;
-const WRITE: u64 = 1 << 1;
+pub(super) const WRITE: u64 = 1 << 1;
 const USER: u64 = 1 << 2;
 const UNCACHED: u64 = 1 << 4;
-const GLOBAL: u64 = 1 << 8;
-const NO_EXECUTE: u64 = 1 << 63;
+pub(super) const GLOBAL: u64 = 1 << 8;
+pub(super) const NO_EXECUTE: u64 = 1 << 63;
 const FRAME: u64 = 0x000f_ffff_ffff_f000;
 
 unsafe extern "C" {
@@ -156,6 +156,13 @@ impl Taken {
         clear(page, PAGE as u64);
         page
     }
+
+    /// So many pages of zeros, one behind the other.
+    pub fn pages(&mut self, pages: u32) {
+        (0..pages).for_each(|_| {
+            self.page();
+        });
+    }
 }
 
 fn entry(table: u64, index: usize) -> &'static AtomicU64 {
@@ -165,7 +172,7 @@ fn entry(table: u64, index: usize) -> &'static AtomicU64 {
 
 /// Maps a page in tables that are being made. Tables above the last are the user's to pass if the
 /// page is.
-fn map(root: u64, taken: &mut Taken, at: u64, physical: u64, flags: u64) {
+pub(super) fn map(root: u64, taken: &mut Taken, at: u64, physical: u64, flags: u64) {
     let mut table = root;
     for level in [4, 3, 2] {
         let entry = entry(table, address::index(at, level));

@@ -14,6 +14,7 @@
 //! | `loader.rs` | what the loader says: memory, the boot package, the firmware's tables |
 //! | `others.rs` | starting the other processors |
 //! | `switch.rs` | entering environments |
+//! | `window.rs` | addresses for code that the verifier has accepted |
 //! | `provoke.rs` | what protections forbid, done for tests |
 //! | `../start.s`, `../entry.s` | before Rust; into the kernel and out of it |
 
@@ -29,6 +30,7 @@ pub mod provoke;
 pub mod registers;
 pub mod serial;
 pub mod switch;
+pub mod window;
 
 use core::arch::global_asm;
 use core::mem::offset_of;
