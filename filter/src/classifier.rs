@@ -18,7 +18,7 @@ use std::sync::Mutex;
 use postern::{CallError, Domain, Func, Image, Offset, Prot, RestartPolicy, Shared};
 use postern_image::ImageBuilder;
 
-use crate::encode::{BATCH, ENTRY, batch};
+use crate::encode::{BATCH, ENTRY, Site, batch};
 use crate::program::Program;
 use crate::set::dispatch::Dispatch;
 use crate::set::{Claim, Id, Set, SetError};
@@ -114,7 +114,7 @@ impl Classifier {
     pub fn with_random(random: impl FnMut() -> u64 + Send + Sync + 'static) -> Classifier {
         Classifier {
             set: Set::new(),
-            dispatch: Dispatch::new(Box::new(random)),
+            dispatch: Dispatch::new(Site::Process, Box::new(random)),
             ready: None,
             memory: None,
             lent: Vec::new(),

@@ -23,11 +23,7 @@ pub struct Code {
 }
 
 impl Code {
-    pub(crate) fn new(text: Vec<u8>) -> Code {
-        Code::of(Site::Process, text)
-    }
-
-    pub(crate) fn of(site: Site, text: Vec<u8>) -> Code {
+    pub(crate) fn new(site: Site, text: Vec<u8>) -> Code {
         Code { text, site }
     }
 

@@ -48,6 +48,26 @@ pub(crate) enum Site {
     Kernel,
 }
 
+impl Site {
+    /// Memory as a window's code sees it: relative to a segment's base, with 32-bit addresses.
+    fn confined(self, mem: Mem) -> Mem {
+        match self {
+            Site::Process => mem.gs().addr32(),
+            Site::Kernel => mem.fs().addr32(),
+        }
+    }
+
+    /// A place in the window.
+    fn absolute(self, at: u32) -> Mem {
+        self.confined(Mem::absolute(at as i32))
+    }
+
+    /// Memory of the stack, so many bytes above its lowest.
+    fn on_stack(self, at: u32) -> Mem {
+        self.confined(Mem::base(STACK).disp(at as i32))
+    }
+}
+
 /// What is known where a node begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Known {
@@ -77,13 +97,8 @@ struct Encoder<'a> {
     frame: u32,
 }
 
-/// The machine code of a program, ending with an instruction that does not fall through.
-pub(crate) fn encode(program: &Program) -> Vec<u8> {
-    encode_for(Site::Process, program)
-}
-
-/// The same for one of the sites.
-pub(crate) fn encode_for(site: Site, program: &Program) -> Vec<u8> {
+/// The machine code of a program for a site, ending with an instruction that does not fall through.
+pub(crate) fn encode(site: Site, program: &Program) -> Vec<u8> {
     let needs = needs(program);
     // First with every jump long and no frame, to learn how far jumps go and how many slots there
     // are; each further time brings everything nearer, so what was short stays so.
@@ -95,16 +110,6 @@ pub(crate) fn encode_for(site: Site, program: &Program) -> Vec<u8> {
         encoder.run(&needs);
     }
     encoder.jumps.finish(encoder.asm)
-}
-
-/// Memory as a window's code sees it: relative to gs, with 32-bit addresses.
-fn confined(mem: Mem) -> Mem {
-    mem.gs().addr32()
-}
-
-/// Memory of the stack, so many bytes above its lowest.
-fn on_stack(at: u32) -> Mem {
-    confined(Mem::base(STACK).disp(at as i32))
 }
 
 impl<'a> Encoder<'a> {
@@ -214,15 +219,12 @@ impl<'a> Encoder<'a> {
     }
 
     fn slot(&self, slot: u32) -> Mem {
-        self.confined(Mem::base(STACK).disp(8 * slot as i32))
+        self.site.on_stack(8 * slot)
     }
 
     /// Memory as the window's code sees it.
     fn confined(&self, mem: Mem) -> Mem {
-        match self.site {
-            Site::Process => confined(mem),
-            Site::Kernel => mem.fs().addr32(),
-        }
+        self.site.confined(mem)
     }
 
     /// The packet's bytes from there.

@@ -21,7 +21,7 @@
 //! ```
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
-// Only a classifier has tables.
+// Only sets' machine code has tables that change.
 #![cfg_attr(not(feature = "domain"), allow(dead_code))]
 
 extern crate alloc;
@@ -63,6 +63,7 @@ pub use lower::Options;
 pub use names::{Databases, Names, NoNames};
 pub use warning::warnings;
 
+use encode::Site;
 use program::Program;
 
 // What the tests draw at random, for those that look inside.
@@ -127,15 +128,24 @@ impl Filter {
     /// packet's offset in the window, its length on the wire, and its captured bytes
     /// ([`SIGNATURE`]).
     pub fn code(&self) -> Code {
-        Code::new(encode::encode(&list::searched(&self.program)))
+        self.code_for(Site::Process)
     }
 
     /// The same for the kernel's packet hooks, as a function `long filter(packet, captured, wire,
     /// hook)` ([`KERNEL_SIGNATURE`]) whose memory is behind fs. What a hook is given begins with
     /// the network header, so the filter is to be compiled for [`Link::Raw`].
     pub fn kernel_code(&self) -> Code {
-        let text = encode::encode_for(encode::Site::Kernel, &list::searched(&self.program));
-        Code::of(encode::Site::Kernel, text)
+        self.code_for(Site::Kernel)
+    }
+
+    fn code_for(&self, site: Site) -> Code {
+        Code::new(site, encode::encode(site, &list::searched(&self.program)))
+    }
+
+    /// How many tests the filter has: its code takes a hundred bytes and as many instructions for
+    /// each, at most.
+    pub fn tests(&self) -> usize {
+        self.program.nodes.len()
     }
 
     /// How many bytes of a packet the filter accepts, 0 if it rejects it; `wire` is the length that

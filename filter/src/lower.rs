@@ -32,6 +32,8 @@ pub struct Options {
     pub snaplen: u32,
     /// What packets begin with.
     pub link: Link,
+    /// How many tests a filter may become, and then as many as one condition is.
+    pub tests: usize,
 }
 
 impl Default for Options {
@@ -40,6 +42,7 @@ impl Default for Options {
             netmask: None,
             snaplen: 262_144,
             link: Link::Ethernet,
+            tests: MAX_NODES,
         }
     }
 }
@@ -136,7 +139,7 @@ pub(crate) fn compile(steps: &[Step], names: &dyn Names, options: Options) -> Re
                 stack.push(joined);
             }
         }
-        if generator.build.size() > MAX_NODES {
+        if generator.build.size() > options.tests {
             return Err(generator
                 .error("the filter is too large")
                 .suggest("use a set of filters instead of one long `or`"));

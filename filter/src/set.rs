@@ -12,6 +12,7 @@
 
 mod cuckoo;
 pub(crate) mod dispatch;
+mod kernel;
 mod memory;
 mod merge;
 mod owner;
@@ -25,7 +26,9 @@ use crate::Filter;
 use crate::expression::{ExprId, Exprs, apply};
 use crate::program::Program;
 use crate::run::View;
+pub use kernel::{KernelSet, TableError};
 pub use merge::Merged;
+pub use path::Limits;
 use path::{Path, Shape, Test};
 use table::Table;
 
@@ -104,6 +107,7 @@ pub struct Set {
     /// Those that are asked one by one.
     single: Vec<u32>,
     next: u32,
+    limits: Limits,
     /// Counts how often groups and expressions got other numbers.
     generation: u64,
 }
@@ -121,6 +125,14 @@ impl Set {
     /// An empty set.
     pub fn new() -> Set {
         Set::default()
+    }
+
+    /// An empty set that takes less trouble with a filter.
+    pub fn within(limits: Limits) -> Set {
+        Set {
+            limits,
+            ..Set::default()
+        }
     }
 
     /// How many filters there are.
@@ -187,7 +199,7 @@ impl Set {
 
     /// The paths of a filter that may be taken into the set; none if it has to be asked by itself.
     fn admit(&mut self, filter: &Filter, claim: Claim) -> Result<Option<Vec<Path>>, SetError> {
-        let paths = path::of(&filter.program, &mut self.exprs);
+        let paths = path::of(&filter.program, &mut self.exprs, self.limits);
         if !claim.may_steal
             && let Some(id) = self.robbed(paths.as_deref(), claim)
         {

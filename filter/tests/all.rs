@@ -1,5 +1,6 @@
 //! The tests of this crate in one program, for one is linked in a fraction of the time of many.
 
+mod bounded;
 mod classic;
 mod classifier;
 mod cliffs;

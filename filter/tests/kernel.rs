@@ -3,15 +3,28 @@
 //! arguments; with the bit turned it runs in a domain.
 
 use fastrand::Rng;
-use postern::{Domain, Image, Offset};
+use postern::{Domain, Image, Offset, Prot, Shared};
+use postern_filter::set::{Claim, Limits, Scratch, Set};
 use postern_filter::{Code, Filter, Link, NoNames, Options};
 use postern_image::{ImageBuilder, ImageFile};
 use postern_verifier::{Segment, next};
 
+use crate::support::connections::{connection, connection_packet};
 use crate::support::{expressions, packets};
 
 /// The same code through gs, in a domain with room for a packet.
 fn domain(code: &Code) -> (Domain, Offset) {
+    let mut builder = ImageBuilder::new(through_gs(code));
+    builder
+        .export("filter", 0, "l(pLLl)".parse().ok())
+        .data([0; 16], 2048);
+    let room = Offset(builder.layout().unwrap().data);
+    let image = Image::from_bytes(&builder.build().unwrap()).unwrap();
+    (Domain::builder(&image).build().unwrap(), room)
+}
+
+/// The same instructions through the other segment.
+fn through_gs(code: &Code) -> Vec<u8> {
     let mut text = code.text().to_vec();
     let mut at = 0;
     while at < text.len() {
@@ -21,13 +34,7 @@ fn domain(code: &Code) -> (Domain, Offset) {
         }
         at += length;
     }
-    let mut builder = ImageBuilder::new(text);
-    builder
-        .export("filter", 0, "l(pLLl)".parse().ok())
-        .data([0; 16], 2048);
-    let room = Offset(builder.layout().unwrap().data);
-    let image = Image::from_bytes(&builder.build().unwrap()).unwrap();
-    (Domain::builder(&image).build().unwrap(), room)
+    text
 }
 
 #[test]
@@ -70,4 +77,61 @@ fn verdicts_are_those_of_processes() {
         }
     }
     assert!(accepted > 100 && rejected > 100, "{accepted} {rejected}");
+}
+
+/// Sets with searches, indices and hash tables, and with filters that are asked by themselves.
+#[test]
+fn sets_answer_as_without_machine_code() {
+    let mut random = Rng::with_seed(6);
+    let mut scratch = Scratch::default();
+    let (mut found, mut tables) = (0, 0);
+    for round in 0..40 {
+        let mut set = Set::within(Limits::SMALL);
+        let mut insert = |source: &str, priority| {
+            let Ok(filter) = Filter::compile(source, &NoNames) else {
+                return;
+            };
+            let claim = Claim {
+                owner: priority,
+                priority,
+                may_steal: true,
+            };
+            set.insert(&filter, claim).unwrap();
+        };
+        for _ in 0..1 + round % 12 {
+            insert(&expressions::expression(&mut random, 3), random.u32(..4));
+        }
+        for n in 0..round {
+            insert(&connection(n * 77), random.u32(..4));
+            insert(&format!("udp dst port {}", 1000 + n), random.u32(..4));
+        }
+        let memory = Shared::new(1 << 16).unwrap();
+        let mut keys = random.fork();
+        let made = set.kernel_code(memory.offset().0, move || keys.u64(..));
+        let made = made.unwrap();
+        let facts = made.code.verify().unwrap();
+        assert!(facts.longest_path.is_some() && !facts.gates);
+        let bytes: Vec<u8> = made.tables.iter().flat_map(|w| w.to_le_bytes()).collect();
+        tables += bytes.len();
+        memory.write(0, &bytes).unwrap();
+        let (domain, room) = domain(&made.code);
+        domain.share(&memory, Prot::Read).unwrap();
+        let find = domain.func::<fn(Offset, u64, u64, i64) -> i64>("filter");
+        let find = find.unwrap();
+        for n in 0..60 {
+            let packet = match n % 2 {
+                0 => packets::packet(&mut random).bytes,
+                _ => connection_packet(random.u32(..40) * 77),
+            };
+            let captured = &packet[..random.usize(..=packet.len()).max(packet.len() / 2)];
+            let captured = &captured[..captured.len().min(2048)];
+            domain.write(room, captured).unwrap();
+            let (length, wire) = (captured.len() as u64, packet.len() as u32);
+            let answer = find.call(room, length, wire.into(), 0).unwrap();
+            let expected = set.find(captured, wire, &mut scratch);
+            assert_eq!(answer, expected.map_or(0, |id| i64::from(id.0) + 1));
+            found += u32::from(answer != 0);
+        }
+    }
+    assert!(found > 300 && tables > 10_000, "{found} {tables}");
 }

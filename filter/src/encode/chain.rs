@@ -26,12 +26,14 @@ pub(crate) fn batch() -> Vec<u8> {
     /// The list, and how many packets are in it.
     const LIST: Gpr = Gpr::Rbx;
     const COUNT: Gpr = Gpr::R12;
+    const SITE: Site = Site::Process;
     let (end, behind) = (Label(0), Label(1));
-    let place = |packet: u32, at: u32| confined(Mem::base(LIST).disp((ENTRY * packet + at) as i32));
+    let place =
+        |packet: u32, at: u32| SITE.confined(Mem::base(LIST).disp((ENTRY * packet + at) as i32));
     let mut asm = Assembler::new();
     move_stack(&mut asm, -16);
-    asm.mov_mr(Width::Qword, on_stack(0), LIST);
-    asm.mov_mr(Width::Qword, on_stack(8), COUNT);
+    asm.mov_mr(Width::Qword, SITE.on_stack(0), LIST);
+    asm.mov_mr(Width::Qword, SITE.on_stack(8), COUNT);
     asm.mov(Width::Dword, LIST, Gpr::Rdi);
     asm.mov(Width::Dword, COUNT, Gpr::Rsi);
     for packet in 0..BATCH {
@@ -40,7 +42,7 @@ pub(crate) fn batch() -> Vec<u8> {
         if packet + AHEAD < BATCH {
             asm.mov(Width::Dword, Gpr::Rax, place(packet + AHEAD, 0));
             for at in HEADERS {
-                asm.prefetch(confined(Mem::base(Gpr::Rax).disp(at)));
+                asm.prefetch(SITE.confined(Mem::base(Gpr::Rax).disp(at)));
             }
         }
         asm.mov(Width::Dword, PACKET, place(packet, 0));
@@ -50,8 +52,8 @@ pub(crate) fn batch() -> Vec<u8> {
         asm.mov_mr(Width::Dword, place(packet, 12), Gpr::Rax);
     }
     asm.bind(end);
-    asm.mov(Width::Qword, LIST, on_stack(0));
-    asm.mov(Width::Qword, COUNT, on_stack(8));
+    asm.mov(Width::Qword, LIST, SITE.on_stack(0));
+    asm.mov(Width::Qword, COUNT, SITE.on_stack(8));
     move_stack(&mut asm, 16);
     asm.ret();
     asm.bind(behind);
@@ -74,9 +76,9 @@ fn finished(mut asm: Assembler) -> Vec<u8> {
 
 /// The text of `programs` and of `singles` with their ranks, the highest first, behind a function
 /// that returns the number of the best filter and 1, or 0.
-pub(crate) fn chain(programs: &[Vec<u8>], singles: &[(u64, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn chain(site: Site, programs: &[Vec<u8>], singles: &[(u64, Vec<u8>)]) -> Vec<u8> {
     const BEST: Gpr = Gpr::R10;
-    let best = on_stack(0);
+    let best = site.on_stack(0);
     // Each part's label is its number; then come the end, and where each single filter that did not
     // match goes on.
     let parts = programs.len() + singles.len();

@@ -9,10 +9,6 @@ use crate::lookup::{BOUND, COUNT, Chunk, ENTRIES, Layout, Lookup, REST, Source};
 /// The best rank.
 const BEST: Gpr = Gpr::R10;
 
-fn absolute(at: u32) -> Mem {
-    confined(Mem::absolute(at as i32))
-}
-
 impl Encoder<'_> {
     /// r10 belongs to the best rank.
     pub(super) fn reserve_best(&mut self) {
@@ -24,7 +20,8 @@ impl Encoder<'_> {
 
     /// Compares the best rank with the one at a place: the condition is that it is not lower.
     pub(super) fn beaten(&mut self, at: u32) -> Cond {
-        self.asm.cmp(Width::Qword, BEST, absolute(at + BOUND));
+        let site = self.site;
+        self.asm.cmp(Width::Qword, BEST, site.absolute(at + BOUND));
         Cond::AboveOrEqual
     }
 
@@ -42,22 +39,23 @@ impl Encoder<'_> {
     }
 
     pub(super) fn lookup(&mut self, number: u32, next: NodeId) {
+        let site = self.site;
         let program = self.program;
         match program.lookups.get(number as usize) {
             Some(Lookup::Rank { at }) => {
-                self.asm.mov(Width::Qword, Gpr::Rax, absolute(*at));
+                self.asm.mov(Width::Qword, Gpr::Rax, site.absolute(*at));
                 self.improve();
             }
             Some(Lookup::Direct { field, at, base }) => {
                 self.into(*field, Gpr::Rax);
                 let (asm, base) = (&mut self.asm, *base as i32);
-                asm.sub(Width::Dword, Gpr::Rax, absolute(at + REST));
-                asm.cmp(Width::Dword, Gpr::Rax, absolute(at + COUNT));
+                asm.sub(Width::Dword, Gpr::Rax, site.absolute(at + REST));
+                asm.cmp(Width::Dword, Gpr::Rax, site.absolute(at + COUNT));
                 self.jump_if(Cond::AboveOrEqual, next);
                 let rank = Mem::base(Gpr::R11).index(Gpr::Rax, Scale::Eight).disp(base);
                 let asm = &mut self.asm;
-                asm.mov(Width::Dword, Gpr::R11, absolute(at + ENTRIES));
-                asm.mov(Width::Qword, Gpr::Rax, confined(rank));
+                asm.mov(Width::Dword, Gpr::R11, site.absolute(at + ENTRIES));
+                asm.mov(Width::Qword, Gpr::Rax, site.confined(rank));
                 self.improve();
             }
             Some(Lookup::Hash { layout, at, base }) => self.hash(layout, *at, *base),
@@ -66,6 +64,7 @@ impl Encoder<'_> {
     }
 
     fn hash(&mut self, layout: &Layout, at: u32, base: u32) {
+        let site = self.site;
         let before = self.slots;
         self.slots += layout.words;
         self.most_slots = self.most_slots.max(self.slots);
@@ -77,10 +76,10 @@ impl Encoder<'_> {
             self.hash_key(layout.words, before, keys);
             let asm = &mut self.asm;
             asm.shift(Shift::Shr, Width::Qword, Gpr::R11, 32);
-            asm.and(Width::Dword, Gpr::R11, absolute(at + COUNT));
+            asm.and(Width::Dword, Gpr::R11, site.absolute(at + COUNT));
             let pair = (2 * entry).trailing_zeros() as u8;
             asm.shift(Shift::Shl, Width::Dword, Gpr::R11, pair);
-            asm.add(Width::Dword, Gpr::R11, absolute(at + ENTRIES));
+            asm.add(Width::Dword, Gpr::R11, site.absolute(at + ENTRIES));
             for place in 0..2 {
                 self.entry(layout.words, before, base.wrapping_add(place * entry));
             }
@@ -91,14 +90,15 @@ impl Encoder<'_> {
     /// The hash of the words in slots, to the upper half of r11: a sum of products with the numbers
     /// at `keys`.
     fn hash_key(&mut self, words: u32, slots: u32, keys: u32) {
-        self.asm.mov(Width::Qword, Gpr::R11, absolute(keys));
+        let site = self.site;
+        self.asm.mov(Width::Qword, Gpr::R11, site.absolute(keys));
         for word in 0..words {
             let slot = 8 * (slots + word);
             let asm = &mut self.asm;
-            asm.mov(Width::Dword, Gpr::Rax, on_stack(slot));
-            asm.add(Width::Qword, Gpr::Rax, absolute(keys + 8 + 16 * word));
-            asm.mov(Width::Dword, Gpr::Rcx, on_stack(slot + 4));
-            asm.add(Width::Qword, Gpr::Rcx, absolute(keys + 16 + 16 * word));
+            asm.mov(Width::Dword, Gpr::Rax, site.on_stack(slot));
+            asm.add(Width::Qword, Gpr::Rax, site.absolute(keys + 8 + 16 * word));
+            asm.mov(Width::Dword, Gpr::Rcx, site.on_stack(slot + 4));
+            asm.add(Width::Qword, Gpr::Rcx, site.absolute(keys + 16 + 16 * word));
             asm.imul(Width::Qword, Gpr::Rax, Gpr::Rcx);
             asm.add(Width::Qword, Gpr::R11, Gpr::Rax);
         }
@@ -107,9 +107,10 @@ impl Encoder<'_> {
     /// Compares the words in slots with the entry `disp` bytes behind r11, and keeps its rank if
     /// they are equal and it is higher.
     fn entry(&mut self, words: u32, slots: u32, disp: u32) {
+        let site = self.site;
         let of = |word: u32| {
             let disp = disp.wrapping_add(8 * word) as i32;
-            confined(Mem::base(Gpr::R11).disp(disp))
+            site.confined(Mem::base(Gpr::R11).disp(disp))
         };
         // rcx becomes 0 if the keys are equal.
         for word in 0..words {

@@ -34,9 +34,11 @@ const SPARSE: usize = 64;
 
 /// Why there is no table.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TableError {
+pub enum TableError {
+    /// They are too large.
     #[error("its tables would be larger than a gigabyte")]
     Memory,
+    /// No table has room for all.
     #[error("keys meet under every hash: the numbers from `random` are not random")]
     Random,
 }

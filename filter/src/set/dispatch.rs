@@ -15,7 +15,7 @@ use super::memory::Memory;
 use super::merge::Merger;
 use super::path::{Shape, import};
 use super::{Group, Id, MemberPath, Random, Set};
-use crate::encode::encode;
+use crate::encode::{Site, encode};
 use crate::expression::{Expr, ExprId};
 use crate::list::searched;
 use crate::lookup::{BOUND, COUNT, Layout, Lookup, REST};
@@ -64,6 +64,7 @@ struct GroupState {
 
 /// The program and memory of a set.
 pub(crate) struct Dispatch {
+    site: Site,
     pub memory: Memory,
     states: Vec<GroupState>,
     /// Of the set when all this was made.
@@ -83,8 +84,9 @@ pub(crate) struct Compiled {
 }
 
 impl Dispatch {
-    pub fn new(random: alloc::boxed::Box<Random>) -> Dispatch {
+    pub fn new(site: Site, random: alloc::boxed::Box<Random>) -> Dispatch {
         Dispatch {
+            site,
             memory: Memory::default(),
             states: Vec::new(),
             generation: 0,
@@ -211,7 +213,7 @@ impl Dispatch {
             let program = self.program(set, chunk, base, afresh);
             programs.push(program.ok_or(TableError::Memory)?);
         }
-        let text = link(set, &programs);
+        let text = link(self.site, set, &programs);
         self.stale = false;
         Ok(Compiled { text, programs })
     }
@@ -405,7 +407,7 @@ impl GroupState {
 
 /// One text of several programs and of filters that are asked one by one, those with the highest
 /// rank first.
-fn link(set: &Set, programs: &[Program]) -> Vec<u8> {
+fn link(site: Site, set: &Set, programs: &[Program]) -> Vec<u8> {
     let mut singles: Vec<(u64, &Program)> = set
         .single
         .iter()
@@ -416,11 +418,12 @@ fn link(set: &Set, programs: &[Program]) -> Vec<u8> {
         .collect();
     singles.sort_by_key(|(rank, _)| core::cmp::Reverse(*rank));
     if let ([program], []) = (programs, &singles[..]) {
-        return encode(program);
+        return encode(site, program);
     }
     let singles: Vec<(u64, Vec<u8>)> = singles
         .into_iter()
-        .map(|(rank, program)| (rank, encode(&searched(program))))
+        .map(|(rank, program)| (rank, encode(site, &searched(program))))
         .collect();
-    crate::encode::chain(&programs.iter().map(encode).collect::<Vec<_>>(), &singles)
+    let programs: Vec<_> = programs.iter().map(|p| encode(site, p)).collect();
+    crate::encode::chain(site, &programs, &singles)
 }

@@ -80,6 +80,11 @@ impl Memory {
         (self.words.len() * 8) as u32
     }
 
+    /// All of it.
+    pub fn into_words(self) -> Vec<u64> {
+        self.words
+    }
+
     /// Everything is to be copied.
     pub fn touch_all(&mut self) {
         self.changed.clear();

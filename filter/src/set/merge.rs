@@ -11,6 +11,7 @@ use super::path::{Shape, Test};
 use super::{Group, Id, Set};
 use crate::Code;
 use crate::classic::ranges;
+use crate::encode::Site;
 use crate::expression::{Expr, ExprId, Exprs, Op, Rel};
 use crate::list::search;
 use crate::lookup::Lookup;
@@ -110,7 +111,7 @@ impl Set {
 }
 
 fn encode(program: &Program) -> Code {
-    Code::new(crate::encode::encode(program))
+    Code::new(Site::Process, crate::encode::encode(Site::Process, program))
 }
 
 /// Makes the nodes of a set's groups.

@@ -7,15 +7,44 @@ use crate::expression::{Expr, ExprId, Exprs, Op, Rel, apply, holds};
 use crate::flow::{UNUSED, has_variable};
 use crate::program::{ACCEPT, NodeId, NodeKind, Program};
 
-/// A filter with more ways, of more shapes, or that takes more steps to look at, is asked by
-/// itself: so the work of one insertion is bounded, whatever the filter is.
-const MOST: usize = 8192;
-const SHAPES: usize = 64;
-/// Each step counts the tests on the way there.
-const STEPS: usize = 1 << 18;
-/// Steps that are spent on leaving tests out, for each path and for all.
+/// What a filter may take to be one of a set's program. One with more ways, of more shapes, or that
+/// takes more steps to look at, is asked by itself: so the work of one insertion is bounded,
+/// whatever the filter is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Ways to acceptance.
+    pub paths: usize,
+    /// Different ones, but for their constants.
+    pub shapes: usize,
+    /// Steps on all ways; each counts the tests on the way there.
+    pub steps: usize,
+    /// Steps that are spent on leaving tests out.
+    pub needed: u32,
+}
+
+impl Limits {
+    /// For sets of some hundred filters from strangers, compiled where time and memory are short.
+    pub const SMALL: Limits = Limits {
+        paths: 256,
+        shapes: 16,
+        steps: 1 << 13,
+        needed: 1 << 12,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            paths: 8192,
+            shapes: 64,
+            steps: 1 << 18,
+            needed: 1 << 15,
+        }
+    }
+}
+
+/// Of the steps to leave tests out so many for each path.
 const NEEDED: u32 = 512;
-const NEEDED_IN_ALL: u32 = 1 << 15;
 /// Tests of one path.
 const MAX_TESTS: usize = 256;
 
@@ -91,12 +120,12 @@ pub(super) struct Path {
 }
 
 /// The paths of a program, or nothing if they cannot be listed.
-pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
+pub(super) fn of(program: &Program, exprs: &mut Exprs, limits: Limits) -> Option<Vec<Path>> {
     let mut paths: Vec<Path> = Vec::new();
     let mut shapes = BTreeSet::new();
     let mut stack: Vec<(NodeId, Vec<Test>)> = alloc::vec![(program.entry, Vec::new())];
     let mut steps = 0;
-    let mut budget = NEEDED_IN_ALL;
+    let mut budget = limits.needed;
     let mut found = |tests, exprs: &mut Exprs| {
         let path = path(needed(program, tests, exprs, &mut budget), exprs);
         let known = |path: &Path| shapes.contains(&path.shape);
@@ -104,11 +133,11 @@ pub(super) fn of(program: &Program, exprs: &mut Exprs) -> Option<Vec<Path>> {
             shapes.insert(path.shape.clone());
         }
         paths.extend(path);
-        budget > 0 && paths.len() <= MOST && shapes.len() <= SHAPES
+        budget > 0 && paths.len() <= limits.paths && shapes.len() <= limits.shapes
     };
     while let Some((at, tests)) = stack.pop() {
         steps += 1 + tests.len();
-        if steps > STEPS || tests.len() > MAX_TESTS {
+        if steps > limits.steps || tests.len() > MAX_TESTS {
             return None;
         }
         if at == ACCEPT {

@@ -1,6 +1,7 @@
 //! What the tests share: libpcap as the judge, and packets and expressions at random.
 #![allow(dead_code)]
 
+pub mod arena;
 pub mod confined;
 pub mod connections;
 pub mod differential;
