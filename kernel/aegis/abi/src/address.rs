@@ -21,6 +21,13 @@ pub const ROOT_PROGRAM: u64 = 0x40_0000;
 /// The lowest address that can be mapped: null pointers fault.
 pub const START: u64 = 0x1000;
 
+/// Bytes of a handler's window that can be used, from its beginning: what its table spans.
+pub const WINDOW: u64 = 512 * crate::PAGE as u64;
+
+/// Where in its window a handler finds the page with the message, as long as it runs. Nothing else is
+/// bound from here on.
+pub const MESSAGE: u64 = WINDOW - 2 * crate::PAGE as u64;
+
 /// Whether an environment may map a page at this address.
 pub const fn mappable(address: u64) -> bool {
     address >= START && address < END && address.is_multiple_of(crate::PAGE as u64)

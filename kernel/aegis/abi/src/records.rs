@@ -36,7 +36,8 @@ pub enum Kind {
     Leaving = 9,
     /// Slots and text of a handler.
     Text = 10,
-    /// The last-level table of a handler's window.
+    /// The last-level table of a handler's window. It and its links name each other as those of any
+    /// table do ([`Page::read`]), and [`Page::write`] is the handler's number.
     Window = 11,
 }
 
@@ -240,7 +241,8 @@ pub struct Holding {
     pub first: AtomicU64,
     /// Of blocks: how many. Of an endpoint: bytes of its filter's text.
     pub count: AtomicU64,
-    /// Of a handler: its window's table.
+    /// Of a handler: its window's table, whose page of links names it and is named by it as that of any table. Pages
+    /// of slots and text stand in the table, and what [`Call::Window`](crate::Call::Window) has bound.
     pub table: AtomicU32,
     /// Of a handler: how its last run ended ([`run`]).
     pub ended: AtomicU32,
@@ -252,6 +254,12 @@ pub struct Holding {
     pub lost: AtomicU64,
     /// Of a handler: cycles of the slices' clock that it took.
     pub spent: AtomicU64,
+    /// Of a handler: where it is entered, an offset in its window.
+    pub entry: AtomicU32,
+    /// Of a handler: the end of its data stack.
+    pub stack: AtomicU32,
+    /// Of a handler: instructions on its longest path; 0: there are loops.
+    pub path: AtomicU32,
 }
 
 const _: () = assert!(core::mem::size_of::<Holding>() == 128);

@@ -86,6 +86,9 @@ fn blank(holding: &Holding) {
         &holding.priority,
         &holding.table,
         &holding.ended,
+        &holding.entry,
+        &holding.stack,
+        &holding.path,
     ] {
         word.store(0, Relaxed);
     }

@@ -36,6 +36,7 @@ mod entry;
 mod environment;
 mod fast;
 mod guarantee;
+mod handler;
 mod holding;
 mod lent;
 mod life;
@@ -56,6 +57,7 @@ mod user;
 
 pub use boot::Start;
 pub use emergency::Emergency;
+pub use handler::{Code, Run};
 pub use quota::Resource;
 pub use slice::{Tick, Turn};
 
@@ -106,6 +108,16 @@ pub trait Hardware {
 
     /// As [`Hardware::shoot`], of the windows of handlers, which processor 0 alone uses.
     fn shoot_windows(&self);
+
+    /// Gives a handler's window its table.
+    fn window_opens(&self, _handler: usize, _table: u32) {}
+
+    /// Takes a handler's window away: it does not run any more when this returns, and no processor knows
+    /// what was mapped there.
+    fn window_closes(&self, _handler: usize) {}
+
+    /// Pages are constant from now on, or are not any more, for the kernel, too.
+    fn constant(&self, _pages: &mut dyn Iterator<Item = u32>, _constant: bool) {}
 
     /// Copies bytes to a page from an offset on, a multiple of eight. They fit; of the last word the bytes behind
     /// them may become zeros.

@@ -68,7 +68,7 @@ impl<H: Hardware> Books<'_, H> {
 
     /// Copies bytes to a place (a page's number in bits 12 to 43, an offset below, a multiple of eight) that
     /// `owner` may write to. What does not fit in the page is left out.
-    fn put(&self, owner: u16, place: u64, capability: u64, bytes: &[u8]) -> Result<(), Error> {
+    pub fn put(&self, owner: u16, place: u64, capability: u64, bytes: &[u8]) -> Result<(), Error> {
         let page = u32::try_from(place >> 12).map_err(|_| Error::Argument)?;
         let offset = place as usize % PAGE;
         if !offset.is_multiple_of(8) {

@@ -221,7 +221,7 @@ impl<'a, H: Hardware> Books<'a, H> {
 
     /// Makes a page of memory an environment's of a kind. It, its owner and the environment are
     /// locked.
-    fn pin(&self, environment: u16, page: u32, kind: Kind) {
+    pub(crate) fn pin(&self, environment: u16, page: u32, kind: Kind) {
         let record = self.record(page);
         self.leave(record.owner.load(Relaxed), page);
         self.enter(environment, page);
@@ -234,7 +234,7 @@ impl<'a, H: Hardware> Books<'a, H> {
 
     /// Makes a page that the processor and the kernel do not read any more memory of its owner
     /// again, who is locked.
-    fn unpin(&self, environment: u16, page: u32) {
+    pub(crate) fn unpin(&self, environment: u16, page: u32) {
         let record = self.record(page);
         let _lock = self.lock_page(page);
         let list = self.list(environment);

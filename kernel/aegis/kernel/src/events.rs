@@ -12,7 +12,7 @@ use postern_aegis_books::{Emergency, Hardware, Tick};
 use crate::boot::{SLICE, say};
 use crate::hardware::memory::Words;
 use crate::hardware::switch::{self, Frame};
-use crate::hardware::{interrupts, local, port, registers};
+use crate::hardware::{handler, interrupts, local, port, registers};
 use crate::machine::{Here, books};
 
 /// A word of a context.
@@ -27,7 +27,9 @@ extern "C" fn kernel_trap(frame: &mut Frame) {
     match frame.vector as u8 {
         interrupts::CLOCK => {
             interrupts::end();
-            tick(frame);
+            if !handler::has_ticked(frame) {
+                tick(frame);
+            }
         }
         interrupts::REQUEST => {
             interrupts::end();
@@ -38,6 +40,7 @@ extern "C" fn kernel_trap(frame: &mut Frame) {
         }
         interrupts::SPURIOUS => {}
         14 if frame.is_users() => miss(frame),
+        0..32 if handler::has_faulted(frame) => {}
         vector => panic!(
             "exception {vector} in the kernel: code {:#x}, at {:#x}, address {:#x}, stack {:#x}",
             frame.code,
@@ -62,6 +65,13 @@ const DUE: u64 = 8;
 
 /// The clock ticked: a slice is over, or nobody runs.
 fn tick(frame: &mut Frame) {
+    let (over, set) = handler::slice_is_over();
+    if set {
+        interrupts::start_clock(SLICE);
+    }
+    if !over {
+        return;
+    }
     let processor = local::this().processor();
     let tick = books().tick(processor);
     books().due(processor);

@@ -7,7 +7,8 @@ use postern_aegis_abi::records::claim;
 use postern_aegis_books::{Books, Hardware};
 use spin::Once;
 
-use crate::hardware::{interrupts, local, memory, switch};
+use crate::handlers;
+use crate::hardware::{interrupts, local, memory, switch, window};
 
 /// The processors and the memory.
 pub struct Here;
@@ -42,7 +43,10 @@ impl Here {
         if processor == self.processor() {
             return memory::forget_all();
         }
-        let other = local::of(processor);
+        self.ask_to_forget(local::of(processor));
+    }
+
+    fn ask_to_forget(&self, other: &local::Local) {
         let ticket = other.asked.fetch_add(1, AcqRel) + 1;
         interrupts::request(other.controller.load(Relaxed));
         while other.done.load(Acquire) < ticket {
@@ -87,6 +91,26 @@ impl Hardware for Here {
         self.make_forget(0);
     }
 
+    fn window_opens(&self, handler: usize, table: u32) {
+        window::open(handler, table);
+    }
+
+    fn window_closes(&self, handler: usize) {
+        handlers::wait_for(handler);
+        window::close(handler);
+        self.shoot_windows();
+    }
+
+    fn constant(&self, pages: &mut dyn Iterator<Item = u32>, constant: bool) {
+        pages.for_each(|page| memory::set_constant(page, constant));
+        let processors = books().machine.processors.load(Relaxed) as usize;
+        for processor in (0..processors).filter(|&processor| processor != self.processor()) {
+            let other = local::of(processor);
+            other.everything.store(1, Release);
+            self.ask_to_forget(other);
+        }
+    }
+
     fn interrupt(&self, processor: usize) {
         interrupts::request(local::of(processor).controller.load(Relaxed));
     }
@@ -95,7 +119,10 @@ impl Hardware for Here {
         let local = local::this();
         let asked = local.asked.load(Acquire);
         if local.done.load(Relaxed) < asked {
-            memory::forget_all();
+            match local.everything.swap(0, AcqRel) {
+                0 => memory::forget_all(),
+                _ => memory::forget_everything(),
+            }
             local.done.store(asked, Release);
         }
     }

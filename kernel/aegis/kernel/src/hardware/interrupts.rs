@@ -20,7 +20,10 @@ const COMMAND: u64 = 0x300;
 const COMMAND_TO: u64 = 0x310;
 const CLOCK_VECTOR: u64 = 0x320;
 const CLOCK_START: u64 = 0x380;
+const CLOCK_NOW: u64 = 0x390;
 const CLOCK_DIVIDER: u64 = 0x3e0;
+/// Vectors that wait, a bit for each, from the clock's on.
+const WAITING: u64 = 0x210;
 
 /// Sent and not yet taken.
 const PENDING: u32 = 1 << 12;
@@ -57,6 +60,17 @@ pub fn identity() -> u32 {
 /// Starts the clock anew: it ticks after each `period` of the bus's cycles.
 pub fn start_clock(period: u32) {
     memory::controller(CLOCK_START).store(period, Relaxed);
+}
+
+/// The bus's cycles until the clock ticks.
+pub fn clock() -> u32 {
+    memory::controller(CLOCK_NOW).load(Relaxed)
+}
+
+/// Whether the clock has ticked, and nobody has seen it yet.
+pub fn clock_waits() -> bool {
+    const { assert!(CLOCK == 32) };
+    memory::controller(WAITING).load(Relaxed) & 1 != 0
 }
 
 /// Says that an interrupt was served.

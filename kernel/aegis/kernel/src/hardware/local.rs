@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use postern_aegis_abi::records::{Environment, Machine, Processor, Slice};
 use postern_aegis_abi::{PROCESSORS, address};
 
-use super::{memory, registers};
+use super::{handler, memory, registers};
 
 /// Bytes of a processor's stack in the kernel, and of the one for what must not share it.
 pub const STACK: usize = 32 << 10;
@@ -51,6 +51,22 @@ pub struct Local {
     pub controller: AtomicU32,
     /// A last-level table, for the books.
     pub last_table: AtomicU32,
+    /// Whether those requests are about the kernel's own translations, too.
+    pub everything: AtomicU32,
+    /// Of the handler that runs: the stack's pointer outside of it; 0 if none runs. Where it is
+    /// entered, and where its slots lead.
+    pub handler: AtomicU64,
+    pub entry: AtomicU64,
+    pub gate: AtomicU64,
+    /// How it ended, if not by returning, and at which place of its window.
+    pub ended: AtomicU32,
+    pub ended_at: AtomicU64,
+    /// Whether interrupts are on while it runs, and ticks that it has seen.
+    pub loops: AtomicU32,
+    pub ticks: AtomicU32,
+    /// Whether the clock goes to the end of a slice that was interrupted, so that it must be set
+    /// then.
+    pub rest: AtomicU32,
 }
 
 impl Local {
@@ -76,6 +92,15 @@ impl Local {
             done: AtomicU64::new(0),
             controller: AtomicU32::new(0),
             last_table: AtomicU32::new(0),
+            everything: AtomicU32::new(0),
+            handler: AtomicU64::new(0),
+            entry: AtomicU64::new(0),
+            gate: AtomicU64::new(0),
+            ended: AtomicU32::new(0),
+            ended_at: AtomicU64::new(0),
+            loops: AtomicU32::new(0),
+            ticks: AtomicU32::new(0),
+            rest: AtomicU32::new(0),
         }
     }
 
@@ -136,6 +161,7 @@ pub fn start(processor: usize, machine: &'static Machine) {
     let local = &LOCALS[processor];
     local.stack.store(stack(processor), Ordering::Relaxed);
     local.mark.store(processor as u32 + 1, Ordering::Relaxed);
+    handler::start(local);
     let environments: &[Environment] = &machine.environments;
     local
         .environments

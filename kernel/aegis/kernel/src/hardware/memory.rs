@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use postern_aegis_abi::records::{Machine, Page};
 use postern_aegis_abi::{PAGE, address};
 
-use super::local;
+use super::{local, registers};
 
 /// Where the kernel sees physical address 0.
 pub const PHYSICAL: u64 = 0xffff_8000_0000_0000;
@@ -20,7 +20,7 @@ const BASE: u64 = 0xffff_ffff_8000_0000;
 /// The interrupt controller's registers: a page of every processor's own.
 pub const CONTROLLER: u64 = 0xfee0_0000;
 
-const PRESENT: u64 = 1;
+pub(super) const PRESENT: u64 = 1;
 pub(super) const WRITE: u64 = 1 << 1;
 const USER: u64 = 1 << 2;
 const UNCACHED: u64 = 1 << 4;
@@ -165,17 +165,17 @@ impl Taken {
     }
 }
 
-fn entry(table: u64, index: usize) -> &'static AtomicU64 {
+pub(super) fn entry(table: u64, index: usize) -> &'static AtomicU64 {
     // SAFETY: `table` is a page that `Taken` gave, mapped from the start.
     unsafe { &*((PHYSICAL + table + 8 * index as u64) as *const AtomicU64) }
 }
 
-/// Maps a page in tables that are being made. Tables above the last are the user's to pass if the
-/// page is.
-pub(super) fn map(root: u64, taken: &mut Taken, at: u64, physical: u64, flags: u64) {
+/// The table of a level for an address, in tables that are being made. Those above it are the
+/// user's to pass if the flags say so.
+pub(super) fn table(root: u64, taken: &mut Taken, at: u64, level: u32, flags: u64) -> u64 {
     let mut table = root;
-    for level in [4, 3, 2] {
-        let entry = entry(table, address::index(at, level));
+    for above in (level + 1..=4).rev() {
+        let entry = entry(table, address::index(at, above));
         let mut value = entry.load(Ordering::Relaxed);
         if value & PRESENT == 0 {
             value = taken.page() | PRESENT | WRITE | flags & USER;
@@ -183,6 +183,12 @@ pub(super) fn map(root: u64, taken: &mut Taken, at: u64, physical: u64, flags: u
         }
         table = value & FRAME;
     }
+    table
+}
+
+/// Maps a page in tables that are being made.
+pub(super) fn map(root: u64, taken: &mut Taken, at: u64, physical: u64, flags: u64) {
+    let table = table(root, taken, at, 1, flags);
     entry(table, address::index(at, 1)).store(physical | flags | PRESENT, Ordering::Relaxed);
 }
 
@@ -256,6 +262,30 @@ pub unsafe fn use_table(table: u64) {
 pub fn forget_all() {
     // SAFETY: the same table again.
     unsafe { asm!("mov {0}, cr3", "mov cr3, {0}", out(reg) _, options(nostack, preserves_flags)) }
+}
+
+/// Forgets all translations, the kernel's own, too.
+pub fn forget_everything() {
+    registers::toggle_global();
+}
+
+/// Makes a page one that is not written in the view of all memory, or one that is. Other
+/// processors may know better until they forget everything.
+pub fn set_constant(page: u32, constant: bool) {
+    if page as usize >= PAGES.load(Ordering::Relaxed) {
+        no_page(page);
+    }
+    let at = PHYSICAL + ((page as u64) << 12);
+    let mut table = root_table();
+    for level in [4, 3, 2] {
+        table = entry(table, address::index(at, level)).load(Ordering::Relaxed) & FRAME;
+    }
+    let entry = entry(table, address::index(at, 1));
+    match constant {
+        true => entry.fetch_and(!WRITE, Ordering::Relaxed),
+        false => entry.fetch_or(WRITE, Ordering::Relaxed),
+    };
+    forget(at);
 }
 
 /// Forgets the translation of an address.

@@ -14,12 +14,14 @@
 //! | `loader.rs` | what the loader says: memory, the boot package, the firmware's tables |
 //! | `others.rs` | starting the other processors |
 //! | `switch.rs` | entering environments |
+//! | `handler.rs`, `../handler.s` | entering handlers, and all ways out of them |
 //! | `window.rs` | addresses for code that the verifier has accepted |
 //! | `provoke.rs` | what protections forbid, done for tests |
 //! | `../start.s`, `../entry.s` | before Rust; into the kernel and out of it |
 
 pub mod arena;
 pub mod descriptors;
+pub mod handler;
 pub mod interrupts;
 pub mod loader;
 pub mod local;
@@ -91,6 +93,15 @@ global_asm!(
     CLOCK = const interrupts::CLOCK,
     REQUEST = const interrupts::REQUEST,
     SPURIOUS = const interrupts::SPURIOUS,
+    options(att_syntax)
+);
+
+global_asm!(
+    include_str!("../handler.s"),
+    HANDLER = const offset_of!(Local, handler),
+    ENTRY = const offset_of!(Local, entry),
+    ENDED = const offset_of!(Local, ended),
+    LOOPS = const offset_of!(Local, loops),
     options(att_syntax)
 );
 

@@ -57,6 +57,17 @@ pub fn start() {
     set_fpu(false);
 }
 
+/// Forgets all translations, those that every space has among them.
+pub fn toggle_global() {
+    // SAFETY: the bit only decides what is remembered.
+    unsafe {
+        let cr4: u64;
+        asm!("mov {}, cr4", out(reg) cr4, options(nomem, nostack, preserves_flags));
+        asm!("mov cr4, {}", in(reg) cr4 & !CR4_GLOBAL, options(nostack, preserves_flags));
+        asm!("mov cr4, {}", in(reg) cr4, options(nostack, preserves_flags));
+    }
+}
+
 /// Whether all protections that the kernel asks for are on.
 pub fn protected() -> bool {
     let (cr0, cr4): (u64, u64);
