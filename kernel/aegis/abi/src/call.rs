@@ -125,8 +125,8 @@ calls! {
         needs "nothing" errors [];
 
     8 Capability(name, rights, environment) stack
-        /// The capability for the caller's pages whose read or write name this is, or, with the
-        /// right to control, for an environment. The word proves itself: a keyed hash of owner,
+        /// The capability for the caller's pages and holdings whose read or write name this is, or,
+        /// with the right to control, for an environment. The word proves itself: a keyed hash of owner,
         /// birth, name and right. One right at a time.
         needs "ownership; control of the environment" errors [Argument, NoEnvironment, Denied];
     9 Allocate(page, read, write) stack

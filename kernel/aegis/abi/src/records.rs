@@ -168,7 +168,7 @@ pub struct Environment {
     pub holdings_limit: AtomicU32,
     /// Frames of it that the network is not done with.
     pub frames: AtomicU32,
-    /// Requests of it that the disk is not done with, and twice that of a flush.
+    /// Requests of it that the disk is not done with.
     pub requests: AtomicU32,
     /// When its alarm is due, in cycles; 0: never.
     pub alarm: AtomicU64,
@@ -424,6 +424,8 @@ pub struct Machine {
     pub holdings_lock: AtomicU32,
     /// Endpoints that were bound so far.
     pub binds: AtomicU64,
+    /// No alarm is due before, in cycles.
+    pub next_alarm: AtomicU64,
     /// The network's device.
     pub network: Network,
     /// The disk.

@@ -3,9 +3,11 @@
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use postern_aegis_abi::address::ROOT_PROGRAM;
-use postern_aegis_abi::records::{Machine, claim};
+use postern_aegis_abi::call::NAME_EVERYBODY;
+use postern_aegis_abi::records::{CLOCK, CONSOLE, DISK, Holding, HoldingKind, Machine, claim};
 use postern_aegis_abi::{ENVIRONMENTS, Error, HOLDINGS, Mapping, PAGE, ROOT, SLICES};
 
+use crate::holding::blank;
 use crate::{Books, Hardware};
 
 /// What a kernel knows of its machine.
@@ -76,6 +78,17 @@ impl<H: Hardware> Books<'_, H> {
             slice.owner.store(0, Relaxed);
             slice.runs.store(0, Relaxed);
         }
+        for holding in &machine.holdings {
+            blank(holding);
+        }
+        for word in [
+            &machine.clock.frequency,
+            &machine.clock.epoch,
+            &machine.disk.blocks,
+        ] {
+            word.store(0, Relaxed);
+        }
+        machine.next_alarm.store(u64::MAX, Relaxed);
         for number in 0..ENVIRONMENTS as u16 {
             self.blank(number);
             self.environment(number).birth.store(0, Relaxed);
@@ -97,6 +110,35 @@ impl<H: Hardware> Books<'_, H> {
         root.environments_limit
             .store(ENVIRONMENTS as u32 - 2, Relaxed);
         root.holdings_limit.store(HOLDINGS as u32 - 1, Relaxed);
+        self.give_root(CONSOLE, HoldingKind::Console);
+        self.give_root(CLOCK, HoldingKind::Clock);
+        let console = self.holding(CONSOLE);
+        console.write.store(NAME_EVERYBODY, Relaxed);
+    }
+
+    fn give_root(&self, number: usize, kind: HoldingKind) -> &Holding {
+        let (root, holding) = (self.environment(ROOT), self.holding(number));
+        holding.owner.store(ROOT, Relaxed);
+        holding.birth.store(root.birth.load(Relaxed), Relaxed);
+        holding.kind.store(kind as u32, Relaxed);
+        root.holdings.fetch_add(1, Relaxed);
+        holding
+    }
+
+    /// There is a disk of so many blocks: all of it is the root environment's. Called once, before
+    /// that one runs.
+    pub fn open_disk(&self, blocks: u64) {
+        self.machine.disk.blocks.store(blocks, Relaxed);
+        let all = self.give_root(DISK, HoldingKind::Blocks);
+        all.first.store(0, Relaxed);
+        all.count.store(blocks, Relaxed);
+    }
+
+    /// What the time of day follows from: cycles of the processors' counter in a second, not 0,
+    /// and the second in which the counter was 0.
+    pub fn open_clock(&self, frequency: u64, epoch: u64) {
+        self.machine.clock.frequency.store(frequency, Relaxed);
+        self.machine.clock.epoch.store(epoch, Relaxed);
     }
 
     fn take_zeros(&self) -> Result<u32, Error> {

@@ -6,7 +6,7 @@ use postern_aegis_abi::address::{END, mappable};
 use postern_aegis_abi::call::{
     self, ANY, Call, MANY, RIGHT_CONTROL, RIGHT_READ, RIGHT_WRITE, SET_FROZEN, SET_SERVER,
 };
-use postern_aegis_abi::{ENVIRONMENTS, Error, Mapping, PAGE, SLICES};
+use postern_aegis_abi::{ENVIRONMENTS, Error, HOLDINGS, Mapping, PAGE, SLICES};
 
 use crate::life::meant;
 use crate::quota::Resource;
@@ -128,6 +128,34 @@ enum Order {
         environment: u16,
         control: u64,
     },
+    GiveHolding {
+        holding: usize,
+        environment: u16,
+    },
+    RenameHolding {
+        holding: usize,
+        read: u32,
+        write: u32,
+    },
+    Drop {
+        holding: usize,
+        control: u64,
+    },
+    Split {
+        holding: usize,
+        blocks: u64,
+    },
+    Join {
+        holding: usize,
+        behind: usize,
+    },
+    Alarm {
+        time: u64,
+    },
+    SetClock {
+        seconds: u64,
+        capability: u64,
+    },
 }
 
 /// What the ranges of arguments depend on.
@@ -144,6 +172,13 @@ fn environment(value: u64) -> Result<u16, Error> {
     match value < ENVIRONMENTS as u64 {
         true => Ok(value as u16),
         false => Err(Error::NoEnvironment),
+    }
+}
+
+fn holding(value: u64) -> Result<usize, Error> {
+    match value < HOLDINGS as u64 {
+        true => Ok(value as usize),
+        false => Err(Error::Argument),
     }
 }
 
@@ -340,6 +375,32 @@ impl Order {
                 environment: environment(a)?,
                 control: b,
             },
+            Call::GiveHolding => Order::GiveHolding {
+                holding: holding(a)?,
+                environment: environment(b)?,
+            },
+            Call::RenameHolding => Order::RenameHolding {
+                holding: holding(a)?,
+                read: word(b)?,
+                write: word(c)?,
+            },
+            Call::Drop => Order::Drop {
+                holding: holding(a)?,
+                control: b,
+            },
+            Call::Split => Order::Split {
+                holding: holding(a)?,
+                blocks: b,
+            },
+            Call::Join => Order::Join {
+                holding: holding(a)?,
+                behind: holding(b)?,
+            },
+            Call::Alarm => Order::Alarm { time: a },
+            Call::SetClock => Order::SetClock {
+                seconds: a,
+                capability: b,
+            },
             _ => return Err(Error::NoCall),
         })
     }
@@ -362,7 +423,8 @@ impl Order {
 }
 
 impl<H: Hardware> Books<'_, H> {
-    /// Does a call (numbers 8 to 29; the others are the kernel's own: [`Error::NoCall`]) of the
+    /// Does a call (numbers 8 to 29, 34 to 38, 46 and 47; the others are the kernel's own:
+    /// [`Error::NoCall`]) of the
     /// environment that runs here, with its arguments as registers have them: rdi, rsi, rdx, r10,
     /// r8, r9. Afterwards the caller may be stopping
     /// ([`stopping`](postern_aegis_abi::records::stopping)).
@@ -489,6 +551,25 @@ impl<H: Hardware> Books<'_, H> {
                 environment,
                 control,
             } => self.submit(caller, environment, control),
+            Order::GiveHolding {
+                holding,
+                environment,
+            } => self.give_holding(caller, holding, named(environment)),
+            Order::RenameHolding {
+                holding,
+                read,
+                write,
+            } => self.rename_holding(caller, holding, read, write),
+            Order::Drop { holding, control } => self.drop_holding(caller, holding, control),
+            Order::Split { holding, blocks } => {
+                return self.split(caller, holding, blocks).map(|new| new as u64);
+            }
+            Order::Join { holding, behind } => self.join(caller, holding, behind),
+            Order::Alarm { time } => self.set_alarm(caller, time),
+            Order::SetClock {
+                seconds,
+                capability,
+            } => self.set_clock(caller, seconds, capability),
         }
         .map(|()| 0)
     }

@@ -5,16 +5,17 @@
 //! Invariant: only these words leave the kernel, never the key. A word has 63 bits, since the
 //! result of a call is not below zero.
 
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis_abi::call::{NAME_EVERYBODY, NAME_NOBODY, RIGHT_READ, RIGHT_WRITE};
-use postern_aegis_abi::records::Page;
+use postern_aegis_abi::records::{Holding, Page};
 use siphasher::sip::SipHasher24;
 
 use crate::{Books, Hardware};
 
 impl<H: Hardware> Books<'_, H> {
-    /// The capability of a right to an owner's pages of a name; of the right to control, to the
+    /// The capability of a right to an owner's pages and holdings of a name; of the right to control, to the
     /// environment itself, with the name [`NAME_NOBODY`].
     pub fn mint(&self, owner: u16, name: u32, right: u64) -> u64 {
         let birth = self.environment(owner).birth.load(Relaxed);
@@ -29,12 +30,23 @@ impl<H: Hardware> Books<'_, H> {
     /// write lets read, too. The page is locked.
     pub(crate) fn lets(&self, record: &Page, write: bool, word: u64) -> bool {
         let owner = record.owner.load(Relaxed);
-        let proves = |name: u32, right: u64| match name {
+        self.proves(owner, [&record.read, &record.write], write, word)
+    }
+
+    /// The same of a holding, while holdings are locked.
+    pub(crate) fn lets_use(&self, holding: &Holding, write: bool, word: u64) -> bool {
+        let owner = holding.owner.load(Relaxed);
+        self.proves(owner, [&holding.read, &holding.write], write, word)
+    }
+
+    #[inline(always)]
+    fn proves(&self, owner: u16, names: [&AtomicU32; 2], write: bool, word: u64) -> bool {
+        let proves = |name: &AtomicU32, right: u64| match name.load(Relaxed) {
             NAME_NOBODY => false,
             NAME_EVERYBODY => true,
             name => self.mint(owner, name, right) == word,
         };
-        proves(record.write.load(Relaxed), RIGHT_WRITE)
-            || !write && proves(record.read.load(Relaxed), RIGHT_READ)
+        let [reads, writes] = names;
+        proves(writes, RIGHT_WRITE) || !write && proves(reads, RIGHT_READ)
     }
 }

@@ -126,7 +126,7 @@ impl<'a, H: Hardware> Books<'a, H> {
                 made.map(|()| number)
             });
         if born.is_err() {
-            self.refund_birth(caller, LEAST, 0, 1);
+            self.refund_birth(caller, [LEAST, 0, 1, 0]);
         }
         born
     }

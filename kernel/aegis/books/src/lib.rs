@@ -26,9 +26,11 @@ extern crate std;
 
 mod asked;
 mod binding;
+mod blocks;
 mod boot;
 mod call;
 mod capability;
+mod clock;
 mod context;
 mod death;
 mod emergency;
@@ -130,6 +132,15 @@ pub trait Hardware {
             word.store(u64::from_le_bytes(value), Relaxed);
         }
     }
+
+    /// The processors' counter of cycles now.
+    fn time(&self) -> u64;
+
+    /// Endpoints have ended: filters are compiled again without them. Holdings are locked.
+    fn endpoints_ended(&self) {}
+
+    /// A handler is about to end: the kernel runs it no more. Holdings are locked.
+    fn handler_ends(&self, _holding: usize) {}
 
     /// Makes another processor that runs this environment leave it if its claim says so
     /// ([`Environment::stopping`]). Does not wait.

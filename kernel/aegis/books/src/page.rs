@@ -245,9 +245,13 @@ impl<'a, H: Hardware> Books<'a, H> {
         }
     }
 
-    /// Locks an environment and another one that lives, and is about to get pages from it: who has
-    /// ended gets none, so the freeing of its pages comes to an end.
-    fn lock_receiver(&self, from: u16, to: u16) -> Result<(Lock<'a>, Option<Lock<'a>>), Error> {
+    /// Locks an environment and another one that lives, and is about to get something from it: who
+    /// has ended gets nothing, so its death comes to an end.
+    pub(crate) fn lock_receiver(
+        &self,
+        from: u16,
+        to: u16,
+    ) -> Result<(Lock<'a>, Option<Lock<'a>>), Error> {
         if to == 0 || usize::from(to) >= ENVIRONMENTS {
             return Err(Error::NoEnvironment);
         }

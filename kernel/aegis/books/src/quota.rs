@@ -111,8 +111,9 @@ impl<H: Hardware> Books<'_, H> {
         Ok(())
     }
 
-    /// Gives a maker back what a child had.
-    pub(crate) fn refund_birth(&self, maker: u16, pages: u32, slices: u32, environments: u32) {
+    /// Gives a maker back what a child had: pages, slices, environments, holdings.
+    pub(crate) fn refund_birth(&self, maker: u16, all: [u32; 4]) {
+        let [pages, slices, environments, holdings] = all;
         let _lock = self.lock_environment(maker);
         let record = self.environment(maker);
         // Its own maker may have lowered its limits since it gave all this away.
@@ -121,6 +122,7 @@ impl<H: Hardware> Books<'_, H> {
         let slices = record.slices_reserved.fetch_add(slices, Relaxed) + slices;
         record.slices_limit.fetch_max(slices, Relaxed);
         record.environments_limit.fetch_add(environments, Relaxed);
+        record.holdings_limit.fetch_add(holdings, Relaxed);
     }
 
     /// The last piece of an environment's death but its number: its maker gets all quotas back.
@@ -134,9 +136,7 @@ impl<H: Hardware> Books<'_, H> {
         let slices = record.slices_reserved.swap(0, Relaxed);
         let environments = record.environments_limit.swap(0, Relaxed);
         let holdings = record.holdings_limit.swap(0, Relaxed);
-        let limit = &self.environment(maker).holdings_limit;
-        limit.fetch_add(holdings, Relaxed);
-        self.refund_birth(maker, pages, slices, environments + 1);
+        self.refund_birth(maker, [pages, slices, environments + 1, holdings]);
         let owed = record.forfeits.swap(0, Relaxed);
         // Whom the root makes is its own affair: it would be stopped by anybody's child.
         if maker != ROOT {

@@ -1,7 +1,7 @@
 //! What is left to do for environments that end, in pieces: a processor does one at every yield
 //! and tick, and one after the other while it idles.
 //!
-//! Invariant: a number is free only when nobody has anything by it: no page or slice is its, no
+//! Invariant: a number is free only when nobody has anything by it: no page, slice or holding is its, no
 //! position runs it, nobody's swap server or maker it is, and its quotas are its maker's.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -45,6 +45,11 @@ impl<H: Hardware> Books<'_, H> {
         if record.slices.load(Relaxed) != 0 {
             self.drop_slices(number);
         }
+        // Before its pages: handlers' windows are in some of them.
+        if record.holdings.load(Relaxed) != 0 {
+            self.drop_some_holdings(number);
+            return (claim::ENDING, true);
+        }
         if !self.free_some_pages(number) {
             return (claim::ENDING, true);
         }
@@ -84,7 +89,8 @@ impl<H: Hardware> Books<'_, H> {
         let record = self.environment(number);
         // Whoever holds its lock saw it live; whoever takes it from now on does not.
         drop(self.lock_environment(number));
-        if record.slices.load(Relaxed) != 0 || record.first.load(Relaxed) != NONE {
+        let has = [&record.slices, &record.holdings];
+        if has.iter().any(|count| count.load(Relaxed) != 0) || record.first.load(Relaxed) != NONE {
             return claim::ENDING;
         }
         for (_, _, slice) in self.slices() {
@@ -107,6 +113,7 @@ impl<H: Hardware> Books<'_, H> {
         record.context.store(0, Relaxed);
         record.asked_pages.store(0, Relaxed);
         record.asked_slices.store(0, Relaxed);
+        record.alarm.store(0, Relaxed);
         self.machine.dying.fetch_sub(1, AcqRel);
         claim::FREE
     }

@@ -1,12 +1,13 @@
-//! A model of environments, quotas and slices, written from what the calls' table says.
+//! A model of environments, quotas, slices and holdings, written from what the calls' table says.
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::collections::{HashMap, HashSet};
 
 use postern_aegis_abi::call::{self, ANY};
-use postern_aegis_abi::records::{claim, end, stopping};
+use postern_aegis_abi::records::{HoldingKind, claim, end, stopping};
 use postern_aegis_abi::{Call, Error, ROOT, SLICES};
 
+use super::held::Held;
 use super::machine::Processor;
 use crate::Books;
 
@@ -19,6 +20,7 @@ struct One {
     /// Reserved and limit of pages and slices.
     quotas: [(u64, u64); 2],
     environments: u64,
+    holdings: u64,
     dying: bool,
 }
 
@@ -27,6 +29,7 @@ pub struct Model {
     slices: HashMap<(u64, u64), u16>,
     /// Who may be controlled by which words.
     words: HashSet<(u16, u64)>,
+    held: Held,
 }
 
 impl Model {
@@ -35,12 +38,14 @@ impl Model {
         let root = One {
             quotas: [(pages, pages), (128, 128)],
             environments: 254,
+            holdings: 127,
             ..One::default()
         };
         Model {
             all: HashMap::from([(ROOT, root)]),
             slices: HashMap::from([((0, 0), ROOT)]),
             words: HashSet::new(),
+            held: Held::new(),
         }
     }
 
@@ -101,8 +106,73 @@ impl Model {
             Call::Destroy => nothing(self.controls(books, caller, a, b).map(|_| ())),
             Call::Set => nothing(self.set(books, caller, arguments)),
             Call::Revoke => nothing(self.revoke(books, caller, arguments)),
+            Call::GiveHolding | Call::RenameHolding | Call::Join => {
+                nothing(self.hold(books, caller, call, arguments))
+            }
+            Call::Drop | Call::Alarm | Call::SetClock => {
+                nothing(self.hold(books, caller, call, arguments))
+            }
             _ => None,
         }
+    }
+
+    /// The calls on holdings.
+    fn hold(
+        &self,
+        books: &World<'_>,
+        caller: u16,
+        call: Call,
+        arguments: &[u64; 6],
+    ) -> Result<(), Error> {
+        let [a, b, c, ..] = *arguments;
+        let room = |who: u16| {
+            let one = self.all.get(&who).filter(|one| !one.dying)?;
+            Some(self.held.count(who) < one.holdings)
+        };
+        match call {
+            Call::GiveHolding => self.held.give(caller, a, b, room),
+            Call::RenameHolding => self.held.rename(caller, a, (b, c)),
+            Call::Join => self.held.join(caller, a, b),
+            Call::SetClock => self.held.set_clock(caller, b),
+            Call::Drop => {
+                let owner = self.held.owner(a)?;
+                let denied = |_| Error::Denied;
+                self.controls(books, caller, owner.into(), b)
+                    .map(drop)
+                    .map_err(denied)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The kernel took a holding for somebody, or did not.
+    pub fn took_holding(&mut self, who: u16, kind: HoldingKind, result: Result<usize, Error>) {
+        let full = self.held.count(who) >= self.all[&who].holdings;
+        assert_eq!(result == Err(Error::Quota), full);
+        if let Ok(number) = result {
+            self.held.take(number, who, kind);
+        }
+    }
+
+    /// To whom a holding goes that its owner does not keep.
+    fn heir(&self, owner: u16) -> Option<u16> {
+        let mut heir = match owner {
+            ROOT => ROOT,
+            _ => self.all[&owner].parent,
+        };
+        loop {
+            let one = self.all.get(&heir)?;
+            let room = heir == ROOT || self.held.count(heir) < one.holdings;
+            if room && !one.dying {
+                return Some(heir);
+            }
+            heir = one.parent;
+        }
+    }
+
+    fn let_go(&mut self, number: usize, owner: u16) {
+        let heir = self.heir(owner);
+        self.held.let_go(number, heir);
     }
 
     fn position(processor: u64, position: u64) -> Result<(), Error> {
@@ -163,7 +233,7 @@ impl Model {
             return Err(Error::NoEnvironment);
         }
         let whole = reserved >> 32 == 0 && limit >> 32 == 0;
-        if !(1..=3).contains(&resource) || !whole {
+        if !(1..=4).contains(&resource) || !whole {
             return Err(Error::Argument);
         }
         let of = if of == 0 { caller } else { of as u16 };
@@ -175,11 +245,12 @@ impl Model {
         }
         let (maker, child) = (&self.all[&caller], &self.all[&of]);
         let least = if resource == call::PAGES { 2 } else { 0 };
-        if reserved > limit || resource != call::ENVIRONMENTS && reserved < least {
+        if reserved > limit || resource == call::PAGES && reserved < least {
             return Err(Error::Argument);
         }
         let enough = match resource {
             call::ENVIRONMENTS => maker.environments + child.environments >= limit,
+            call::HOLDINGS => maker.holdings + child.holdings >= limit,
             _ => {
                 let which = resource as usize - 1;
                 let ((kept, most), (given, _)) = (maker.quotas[which], child.quotas[which]);
@@ -270,6 +341,21 @@ impl Model {
                 let maker = self.all.get_mut(&caller).unwrap();
                 maker.environments = maker.environments + before - d;
             }
+            Call::Quota if b == call::HOLDINGS => {
+                let child = self.all.get_mut(&named(a)).unwrap();
+                let before = core::mem::replace(&mut child.holdings, d);
+                let maker = self.all.get_mut(&caller).unwrap();
+                maker.holdings = maker.holdings + before - d;
+            }
+            Call::GiveHolding => self.held.moved(a as usize, named(b)),
+            Call::RenameHolding => self.held.renamed(a as usize, (b, c)),
+            Call::Split => self.held.split(a as usize, b, value as usize),
+            Call::Join => self.held.joined(a as usize, b as usize),
+            Call::Drop => {
+                let owner = self.held.owner(a).unwrap();
+                self.let_go(a as usize, owner);
+            }
+            Call::Capability => self.held.minted(value, (caller, a, b)),
             Call::Quota => {
                 let which = b as usize - 1;
                 let child = self.all.get_mut(&named(a)).unwrap();
@@ -327,6 +413,13 @@ impl Model {
             }
         }
         for (number, one) in &self.all {
+            if one.dying {
+                continue;
+            }
+            let held = books.environment(*number).holdings_limit.load(Relaxed);
+            assert_eq!(u64::from(held), one.holdings, "{number}");
+        }
+        for (number, one) in &self.all {
             let record = books.environment(*number);
             let counts = [
                 (&record.pages_reserved, one.quotas[0].0),
@@ -342,10 +435,17 @@ impl Model {
             assert_eq!(record.server.load(Relaxed), one.server, "{number}");
         }
         self.follow_slices(books);
+        for number in self.held.gone(books, |owner| self.all[&owner].dying) {
+            let owner = self.held.owner(number as u64).unwrap();
+            self.let_go(number, owner);
+        }
+        self.held.check(books);
     }
 
     fn bury(&mut self, number: u16) {
         let one = self.all.remove(&number).unwrap();
+        assert_eq!(self.held.count(number), 0, "{number} holds something");
+        self.held.forget(number);
         assert!(one.dying, "{number} is gone");
         assert!(
             self.all.values().all(|other| other.parent != number),
@@ -353,6 +453,7 @@ impl Model {
         );
         let maker = self.all.get_mut(&one.parent).unwrap();
         maker.environments += one.environments + 1;
+        maker.holdings += one.holdings;
         for which in [0, 1] {
             maker.quotas[which].0 += one.quotas[which].0;
             let (reserved, limit) = &mut maker.quotas[which];

@@ -10,8 +10,8 @@ use std::vec::Vec;
 
 use postern_aegis_abi::call::{self, ANY, RIGHT_CONTROL, TABLE};
 use postern_aegis_abi::context::{GUARANTEES, Place};
-use postern_aegis_abi::records::{Kind, end, stopping};
-use postern_aegis_abi::{Call, Context, Error, ROOT, address};
+use postern_aegis_abi::records::{HoldingKind, Kind, end, stopping};
+use postern_aegis_abi::{Call, Context, Error, HOLDINGS, ROOT, address};
 
 use super::authority::Model;
 use super::check::check;
@@ -82,6 +82,51 @@ impl Run {
         }
     }
 
+    /// A holding of somebody's, or any number.
+    fn holding(&mut self, books: &World<'_>, caller: u16) -> u64 {
+        let owned = |number: &u64| books.holding(*number as usize).owner.load(Relaxed) == caller;
+        let own: Vec<u64> = (1..HOLDINGS as u64).filter(owned).collect();
+        match own.len() {
+            0 => self.chance.below(12),
+            _ if self.chance.one_in(6) => self.chance.below(12),
+            _ => self.chance.of(&own),
+        }
+    }
+
+    /// An endpoint or a handler, as the kernel's calls make them, and what is set in them.
+    fn take_holding(&mut self, books: &World<'_>, who: u16) {
+        let _lock = books.lock_holdings();
+        let kind = self
+            .chance
+            .of(&[HoldingKind::Endpoint, HoldingKind::Handler]);
+        let result = books.take_holding(who, kind);
+        if let Some(model) = &mut self.model {
+            model.took_holding(who, kind, result);
+        }
+        let Ok(number) = result else { return };
+        let other = self.holding(books, who) as usize;
+        let handler = books.own(who, other as u64, HoldingKind::Handler);
+        if let (HoldingKind::Endpoint, Ok(handler)) = (kind, handler) {
+            let endpoint = books.holding(number);
+            endpoint.handler.store(handler as u32, Relaxed);
+        }
+    }
+
+    /// Time passes, on both processors at once.
+    fn pass(&mut self, here: &Processor<'_>) {
+        let passed = self.chance.below(64);
+        here.memory.time.fetch_add(passed, Relaxed);
+        here.books().alarms();
+        if self.model.is_none() {
+            return;
+        }
+        let now = here.time();
+        for number in self.living(&here.books()) {
+            let alarm = here.books().environment(number).alarm.load(Relaxed);
+            assert!(alarm == 0 || alarm > now, "{number}: {alarm}, {now}");
+        }
+    }
+
     fn address(&mut self) -> u64 {
         let offset = self.chance.below(4) << 12;
         match self.chance.below(12) {
@@ -125,7 +170,11 @@ impl Run {
                 "requests" | "addresses" => self.chance.of(&[0x1000, 0x2008, NOWHERE]),
                 "count" => self.chance.of(&[0, 1, 2, 3, 1, 600]),
                 "flags" => self.chance.below(8),
-                "resource" => self.chance.below(5),
+                "resource" => self.chance.below(6),
+                "holding" | "behind" if self.chance.one_in(40) => self.chance.below(200),
+                "holding" | "behind" => self.holding(books, caller),
+                "blocks" => self.chance.below(20),
+                "time" | "seconds" => self.chance.below(1 << 13),
                 "processor" => self.chance.below(3),
                 "position" if self.chance.one_in(3) => ANY,
                 "position" => self.chance.below(10),
@@ -172,7 +221,8 @@ impl Run {
     }
 
     fn call(&mut self, books: &World<'_>, caller: u16) {
-        let call = TABLE[8 + self.chance.below(22) as usize].call;
+        let calls: Vec<Call> = world::calls().map(|one| one.call).collect();
+        let call = self.chance.of(&calls);
         if matches!(call, Call::Destroy | Call::Submit) && !self.chance.one_in(6) {
             return;
         }
@@ -247,6 +297,7 @@ impl Run {
         go(ROOT, Call::Quota, &[child, call::PAGES, 14, 60])?;
         go(ROOT, Call::Quota, &[child, call::SLICES, 3, 20])?;
         go(ROOT, Call::Quota, &[child, call::ENVIRONMENTS, 0, 10])?;
+        go(ROOT, Call::Quota, &[child, call::HOLDINGS, 0, 6])?;
         for processor in [0, 1, 0, 1] {
             go(child as u16, Call::TakeSlice, &[processor, ANY])?;
         }
@@ -343,6 +394,8 @@ impl Run {
                 }
             }
             5 if current != 0 => self.scribble(&books, current),
+            6 if current != 0 && self.chance.one_in(3) => self.take_holding(&books, current),
+            7 if self.chance.one_in(2) => self.pass(here),
             _ if current != 0 => self.call(&books, current),
             _ => {
                 world::next(here);
@@ -400,7 +453,7 @@ fn two_hundred_thousand_steps() {
         seed += 1;
     }
     // Calls by chance are of use only if they are done at times.
-    for description in &TABLE[8..30] {
+    for description in world::calls() {
         let count = done.get(&(description.call, None)).copied().unwrap_or(0);
         assert!(count >= 10, "{}: {count}", description.name);
     }

@@ -106,7 +106,9 @@ fn quotas_are_carved_from_the_makers() {
     assert_eq!(quota(ROOT, call::SLICES, 125, 128), Err(Error::Quota));
     assert_eq!(quota(ROOT, call::ENVIRONMENTS, 0, 248), Ok(0));
     assert_eq!(quota(ROOT, call::ENVIRONMENTS, 0, 249), Err(Error::Quota));
-    assert_eq!(quota(ROOT, 4, 0, 1), Err(Error::Argument));
+    assert_eq!(quota(ROOT, call::HOLDINGS, 0, 127), Ok(0));
+    assert_eq!(quota(ROOT, call::HOLDINGS, 0, 128), Err(Error::Quota));
+    assert_eq!(quota(ROOT, 5, 0, 1), Err(Error::Argument));
     assert_eq!(
         quota(ROOT, call::PAGES, 1 << 32, 1 << 32),
         Err(Error::Argument)

@@ -31,6 +31,8 @@ pub struct Memory {
     pub known: [Mutex<HashMap<u64, u64>>; 2],
     /// Whether each processor runs in a thread of its own: asked to forget, it does so itself.
     pub threads: bool,
+    /// The counter of cycles.
+    pub time: AtomicU64,
     last: [AtomicU32; 2],
     asked: [AtomicBool; 2],
     /// A thread has come to a bad end: the other one does not wait for it.
@@ -69,6 +71,7 @@ impl Memory {
                 environments: from_fn(|_| Default::default()),
                 holdings_lock: AtomicU32::default(),
                 binds: AtomicU64::default(),
+                next_alarm: AtomicU64::default(),
                 network: Default::default(),
                 disk: Default::default(),
                 clock: Default::default(),
@@ -79,6 +82,7 @@ impl Memory {
             runs: Default::default(),
             known: Default::default(),
             threads,
+            time: AtomicU64::new(1),
             last: Default::default(),
             asked: Default::default(),
             failed: AtomicBool::new(false),
@@ -221,6 +225,10 @@ impl Hardware for Processor<'_> {
     }
 
     fn shoot_windows(&self) {}
+
+    fn time(&self) -> u64 {
+        self.memory.time.load(SeqCst)
+    }
 
     fn interrupt(&self, _processor: usize) {}
 

@@ -4,6 +4,8 @@ mod authority;
 mod calls;
 mod check;
 mod every;
+mod held;
+mod holdings;
 mod life;
 mod machine;
 mod model;

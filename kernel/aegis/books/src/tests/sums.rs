@@ -1,4 +1,4 @@
-//! What must hold of environments, quotas and slices whenever no processor is in the kernel.
+//! What must hold of environments, quotas, slices and holdings whenever no processor is in the kernel.
 
 use core::fmt::{self, Write};
 use core::hash::Hasher;
@@ -6,8 +6,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::hash::DefaultHasher;
 use std::vec::Vec;
 
-use postern_aegis_abi::records::{Environment, Kind, claim, stopping};
-use postern_aegis_abi::{ENVIRONMENTS, ROOT, SLICES};
+use postern_aegis_abi::records::{Environment, Holding, HoldingKind, Kind, claim, stopping};
+use postern_aegis_abi::{ENVIRONMENTS, HOLDINGS, ROOT, SLICES};
 
 use crate::{Books, Hardware};
 
@@ -61,10 +61,56 @@ pub fn check<H: Hardware>(books: &Books<'_, H>) {
             "{owner} {runs}"
         );
     }
+    holdings(books, &there);
     for page in books.pages {
         let owner = page.owner.load(Relaxed);
         assert!(owner == 0 || exists(owner), "a page of {owner}");
     }
+}
+
+/// Holdings are somebody's, ranges of blocks are the disk, and no alarm is forgotten.
+fn holdings<H: Hardware>(books: &Books<'_, H>, there: &[(u16, &Environment)]) {
+    let machine = books.machine;
+    assert_eq!(machine.holdings_lock.load(Relaxed), 0);
+    let limits: u32 = there
+        .iter()
+        .map(|(_, record)| record.holdings_limit.load(Relaxed))
+        .sum();
+    assert_eq!(limits as usize, HOLDINGS - 1);
+    let mut ranges = Vec::new();
+    for (number, holding) in machine.holdings.iter().enumerate() {
+        let kind = HoldingKind::of(holding.kind.load(Relaxed)).expect("a kind");
+        let owner = holding.owner.load(Relaxed);
+        assert_eq!(kind == HoldingKind::Free, owner == 0, "{number}");
+        let birth = books.environment(owner).birth.load(Relaxed);
+        assert!(
+            owner == 0 || holding.birth.load(Relaxed) == birth,
+            "{number}"
+        );
+        if kind == HoldingKind::Blocks {
+            ranges.push((holding.first.load(Relaxed), holding.count.load(Relaxed)));
+        }
+        let handler = books.holding(holding.handler.load(Relaxed) as usize);
+        if holding.handler.load(Relaxed) != 0 {
+            assert_eq!(handler.kind.load(Relaxed), HoldingKind::Handler as u32);
+            assert_eq!(handler.owner.load(Relaxed), owner);
+        }
+    }
+    for (number, record) in there {
+        let owned = |holding: &&Holding| holding.owner.load(Relaxed) == *number;
+        let count = machine.holdings.iter().filter(owned).count();
+        assert_eq!(record.holdings.load(Relaxed) as usize, count, "{number}");
+        let alarm = record.alarm.load(Relaxed);
+        let dying = record.stopping.load(Relaxed) == stopping::END;
+        let next = machine.next_alarm.load(Relaxed);
+        assert!(dying || alarm == 0 || next <= alarm, "{number}");
+    }
+    ranges.sort_unstable();
+    let end = ranges.iter().fold(0, |end, (first, count)| {
+        assert!(*first == end && *count != 0, "{ranges:?}");
+        end + count
+    });
+    assert_eq!(end, machine.disk.blocks.load(Relaxed));
 }
 
 fn environment<H: Hardware>(

@@ -4,13 +4,16 @@
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis_abi::call::{self, ANY};
+use postern_aegis_abi::call::{self, ANY, Description, TABLE};
 use postern_aegis_abi::{Call, Context, Error, Mapping, ROOT};
 
 use super::check::check;
 use super::machine::{Memory, Processor};
 use super::sums;
 use crate::{Books, Start, Turn};
+
+/// Blocks of the disk.
+pub const BLOCKS: u64 = 64;
 
 /// Pages that are the kernel's.
 pub const KERNELS: u32 = 4;
@@ -38,6 +41,8 @@ pub fn machine_of(pages: usize, threads: bool) -> Memory {
     };
     let usable = |page| page >= KERNELS;
     books.boot(&start, usable, |_, _| ()).expect("a root");
+    books.open_disk(BLOCKS);
+    books.open_clock(10, 1_000);
     handlers(&books, ROOT);
     memory
 }
@@ -63,6 +68,14 @@ pub fn get(books: &Books<'_, Processor<'_>>, environment: u16, offset: usize) ->
 /// Stores to a word of an environment's context.
 pub fn set(books: &Books<'_, Processor<'_>>, environment: u16, offset: usize, value: u64) {
     books.context(environment)[offset / 8].store(value, Relaxed);
+}
+
+/// The calls that are the books'.
+pub fn calls() -> impl Iterator<Item = &'static Description> {
+    TABLE[8..30]
+        .iter()
+        .chain(&TABLE[34..39])
+        .chain(&TABLE[46..])
 }
 
 /// A call with some arguments, the others 0.
