@@ -182,6 +182,13 @@ impl Context {
     pub const EVENT_CONSOLE: u64 = 1 << 9;
     /// A handler raised it, or was ended.
     pub const EVENT_HANDLER: u64 = 1 << 10;
+    /// Events of devices: those that [`Context::upcall`] tells at once.
+    pub const DEVICES: u64 = Self::EVENT_NETWORK
+        | Self::EVENT_SENT
+        | Self::EVENT_DISK
+        | Self::EVENT_ALARM
+        | Self::EVENT_CONSOLE
+        | Self::EVENT_HANDLER;
 }
 
 const _: () = assert!(core::mem::size_of::<Context>() == crate::PAGE);

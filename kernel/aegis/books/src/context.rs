@@ -5,10 +5,11 @@
 
 use core::mem::offset_of;
 use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use postern_aegis_abi::Mapping;
 use postern_aegis_abi::context::{Context, GUARANTEES};
+use postern_aegis_abi::records::claim;
 
 use crate::{Books, Hardware, entry};
 
@@ -36,8 +37,22 @@ impl<'a, H: Hardware> Books<'a, H> {
 
     /// The same with its lock held.
     pub(crate) fn raise_locked(&self, environment: u16, events: u64) {
-        if self.lives(environment) {
-            self.context(environment)[offset_of!(Context, events) / 8].fetch_or(events, Relaxed);
+        if !self.lives(environment) {
+            return;
+        }
+        let context = self.context(environment);
+        context[offset_of!(Context, events) / 8].fetch_or(events, Relaxed);
+        let at_once = context[offset_of!(Context, upcall) / 8].load(Relaxed) != 0;
+        if at_once && events & Context::DEVICES != 0 {
+            self.interrupt_elsewhere(environment);
+        }
+    }
+
+    /// Another processor that runs an environment comes to the kernel, and looks for events.
+    fn interrupt_elsewhere(&self, environment: u16) {
+        let claim = self.environment(environment).claim.load(Acquire);
+        if claim::RUNNING.contains(&claim) && claim as usize - 1 != self.hardware.processor() {
+            self.hardware.interrupt(claim as usize - 1);
         }
     }
 

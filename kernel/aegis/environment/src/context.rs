@@ -54,6 +54,10 @@ pub struct Context {
     repossessed: [[AtomicU64; 3]; GUARANTEES],
     pub repossessions: AtomicU64,
     pub emerged_others: [AtomicU64; 13],
+    pub completions: AtomicU64,
+    pub sent: AtomicU64,
+    pub(crate) upcall: AtomicU64,
+    pub upcalled: Saved,
 }
 
 /// Whether the coprocessor is on when the environment is entered.

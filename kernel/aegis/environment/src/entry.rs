@@ -8,7 +8,7 @@
 
 mod trusted;
 
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use postern_aegis_abi::context::{EXCEPTIONS, GUARANTEES};
 use postern_aegis_abi::{Call, Error, Mapping, PAGE};
@@ -73,6 +73,7 @@ pub type Handler = fn(&mut Frame);
 static HANDLERS: [AtomicUsize; EXCEPTIONS] = [const { AtomicUsize::new(0) }; EXCEPTIONS];
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 static EVENTS: AtomicUsize = AtomicUsize::new(0);
+static AT_ONCE: AtomicBool = AtomicBool::new(false);
 
 /// Has a function called at an exception of a vector. Without one the environment ends.
 pub fn on_exception(vector: usize, handler: Option<Handler>) {
@@ -95,6 +96,13 @@ pub fn on_request(serve: fn(&mut Message)) {
 pub fn on_events(told: fn(u64)) {
     EVENTS.store(told as usize, Relaxed);
     trusted::accept_events();
+}
+
+/// Has the same function called for events of devices at once, if they come while the program runs,
+/// and not only when its next slice begins. Until then they are told as all events are.
+pub fn events_at_once() {
+    AT_ONCE.store(true, Relaxed);
+    trusted::accept_upcalls();
 }
 
 /// Ends this slice. Comes back when the next one begins.

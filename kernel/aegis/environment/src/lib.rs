@@ -14,6 +14,7 @@
 //! | [`archive`], [`load`] | programs that came with the root, as environments |
 //! | [`mailbox`] | a page that maker and child share |
 //! | [`console`] | printing |
+//! | [`time`] | the time of day, and the alarm |
 //! | [`start`] | how a program begins and ends, panics too |
 //!
 //! `unsafe` is in modules named `trusted` and in assembly, each block with its argument.
@@ -32,6 +33,7 @@ pub mod memory;
 pub mod pages;
 pub mod slices;
 pub mod start;
+pub mod time;
 
 pub use postern_aegis_abi as abi;
 pub use postern_aegis_abi::{Error, Mapping, PAGE, ROOT, address, records};

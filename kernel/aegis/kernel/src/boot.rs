@@ -17,7 +17,7 @@ use crate::hardware::{
     window,
 };
 use crate::machine::{self, Here};
-use crate::panic;
+use crate::{clock, panic};
 
 /// A slice: nanoseconds, which are the clock's cycles under the emulator.
 pub const SLICE: u32 = 1_000_000;
@@ -43,8 +43,10 @@ extern "C" fn kernel_first(start: u64) -> ! {
     descriptors::fill_interrupts();
     interrupts::start_machine();
     start_processor(0, books);
+    let (frequency, epoch) = clock::measure();
     names(&loaded.package);
     fill_books(books, &loaded, kernel);
+    books.open_clock(frequency, epoch);
     set_root(books).unwrap_or_else(|error| panic!("the root environment: {error}"));
     for processor in 1..loaded.processors {
         let up = || UP.load(Acquire) > processor as u32;

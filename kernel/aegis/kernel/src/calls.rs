@@ -2,15 +2,10 @@
 
 use postern_aegis_abi::records::end;
 use postern_aegis_abi::{Call, Error, Mapping, ROOT, call, status};
-use postern_aegis_books::Hardware;
 
 use crate::hardware::port;
-use crate::hardware::serial::{self, Console};
-use crate::machine::{Here, books, current};
-use crate::{disk, events, filters, handlers, judge, network};
-
-/// Bytes that a call on bytes moves at a time.
-const PIECE: usize = 256;
+use crate::machine::{books, current};
+use crate::{console, disk, events, filters, handlers, judge, network};
 
 /// A call on this processor's stack: its arguments and its number; the result goes to rax.
 type Served = extern "C" fn(&[u64; 6], u64) -> i64;
@@ -62,8 +57,8 @@ extern "C" fn other(arguments: &[u64; 6], number: u64) -> i64 {
     let caller = current();
     let result = match call {
         Call::Yield => events::leave(),
-        Call::Write => write(caller, arguments[0], arguments[1]),
-        Call::Read => read(caller),
+        Call::Write => console::write(caller, arguments[0], arguments[1], arguments[2]),
+        Call::Read => console::read(caller, arguments[0]),
         Call::Blocks => disk::ask(caller, arguments[0], arguments[1]),
         Call::Bind => filters::bind(caller, *arguments),
         Call::Direct => filters::direct(caller, *arguments),
@@ -83,28 +78,6 @@ extern "C" fn other(arguments: &[u64; 6], number: u64) -> i64 {
 #[unsafe(no_mangle)]
 extern "C" fn kernel_leave() -> ! {
     events::leave()
-}
-
-fn write(caller: u16, address: u64, length: u64) -> Result<u64, Error> {
-    let length = length.min(call::MANY * 8) as usize;
-    let mut piece = [0; PIECE];
-    let mut console = Console::hold(|| Here.poll());
-    let mut done = 0;
-    while done < length {
-        let piece = &mut piece[..PIECE.min(length - done)];
-        let at = address.checked_add(done as u64).ok_or(Error::Argument)?;
-        books().read_bytes(caller, at, piece)?;
-        piece.iter().for_each(|&byte| console.put(byte));
-        done += piece.len();
-    }
-    Ok(done as u64)
-}
-
-fn read(caller: u16) -> Result<u64, Error> {
-    if caller != ROOT {
-        return Err(Error::Denied);
-    }
-    serial::read().map(u64::from).ok_or(Error::Again)
 }
 
 fn stop(caller: u16, status: u64) -> Result<u64, Error> {

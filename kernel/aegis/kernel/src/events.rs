@@ -10,6 +10,7 @@ use postern_aegis_abi::{Context, ROOT, status};
 use postern_aegis_books::{Emergency, Hardware, Tick};
 
 use crate::boot::{SLICE, say};
+use crate::console;
 use crate::hardware::memory::Words;
 use crate::hardware::switch::{self, Frame};
 use crate::hardware::{handler, interrupts, local, port, registers};
@@ -49,6 +50,9 @@ extern "C" fn kernel_trap(frame: &mut Frame) {
             frame.rsp
         ),
     }
+    if frame.is_users() && frame.vector as u8 >= interrupts::CLOCK {
+        upcall(frame);
+    }
 }
 
 /// Leaves the environment that runs here, if it has ended or is handed over.
@@ -63,6 +67,34 @@ pub fn leave_if_stopping() {
 /// Slices after which a processor looks for what is due, beside its ticks.
 const DUE: u64 = 8;
 
+/// Looks for what is due.
+fn look(processor: usize) {
+    books().due(processor);
+    if processor == 0 {
+        books().alarms();
+        console::look();
+    }
+}
+
+/// Tells who runs here of a device's event at once, if it wants that and its slice is not over.
+fn upcall(frame: &mut Frame) {
+    let Some(environment) = switch::current() else {
+        return;
+    };
+    let context = switch::context(environment);
+    let handler = word(context, offset_of!(Context, upcall));
+    if handler == 0 || word(context, offset_of!(Context, events)) & Context::DEVICES == 0 {
+        return;
+    }
+    let here = &books().machine.processor[local::this().processor()];
+    if here.told.load(Relaxed) == u32::from(environment.number.load(Relaxed)) {
+        return;
+    }
+    context[offset_of!(Context, upcall) / 8].store(0, Relaxed);
+    save(frame, context, offset_of!(Context, upcalled));
+    resume_at(frame, handler);
+}
+
 /// The clock ticked: a slice is over, or nobody runs.
 fn tick(frame: &mut Frame) {
     let (over, set) = handler::slice_is_over();
@@ -74,7 +106,7 @@ fn tick(frame: &mut Frame) {
     }
     let processor = local::this().processor();
     let tick = books().tick(processor);
-    books().due(processor);
+    look(processor);
     let Some(environment) = frame.is_users().then(switch::current).flatten() else {
         return;
     };
@@ -195,7 +227,7 @@ extern "C" fn kernel_schedule() -> ! {
         // Where everybody yields early, the clock never ticks: what is due is taken all the same.
         let ticks = books().machine.processor[processor].ticks.load(Relaxed);
         if ticks.is_multiple_of(DUE) {
-            books().due(processor);
+            look(processor);
         }
         let more = books().reap();
         if books().environment(ROOT).claim.load(Relaxed) == claim::FREE {

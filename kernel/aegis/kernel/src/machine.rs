@@ -8,7 +8,7 @@ use postern_aegis_books::{Books, Hardware};
 use spin::Once;
 
 use crate::handlers;
-use crate::hardware::{interrupts, local, memory, switch, window};
+use crate::hardware::{interrupts, local, memory, registers, switch, window};
 
 /// The processors and the memory.
 pub struct Here;
@@ -109,6 +109,10 @@ impl Hardware for Here {
             other.everything.store(1, Release);
             self.ask_to_forget(other);
         }
+    }
+
+    fn time(&self) -> u64 {
+        registers::time()
     }
 
     fn interrupt(&self, processor: usize) {

@@ -13,6 +13,8 @@
 //! | `filters.rs` | endpoints' filters, compiled together |
 //! | `handlers.rs` | code that runs when a message arrives |
 //! | `disk.rs` | requests to the disk |
+//! | `console.rs` | the serial line, for who may read or write it |
+//! | `clock.rs` | what the time of day follows from |
 //! | `judge.rs` | Postern's judge: images that environments ask about |
 //! | `panic.rs` | last words: a backtrace with names |
 //!
@@ -24,6 +26,8 @@ extern crate alloc;
 
 mod boot;
 mod calls;
+mod clock;
+mod console;
 mod disk;
 mod events;
 mod filters;

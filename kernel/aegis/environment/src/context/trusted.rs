@@ -12,6 +12,7 @@ const _: () = assert!(
     offset_of!(Context, events) == offset_of!(postern_aegis_abi::Context, events)
         && offset_of!(Context, repossessions)
             == offset_of!(postern_aegis_abi::Context, repossessions)
+        && offset_of!(Context, upcalled) == offset_of!(postern_aegis_abi::Context, upcalled)
 );
 
 /// This environment's.

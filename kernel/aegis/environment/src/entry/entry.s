@@ -4,6 +4,7 @@
 # has two areas for registers: one for when the end of a slice interrupts it, one for when it gives the processor away itself. Its
 # word A_RESUME is the area that it goes on from at the next begin; 0: none, it begins anew.
 #
+#   upcall     a device's event while the program runs: saves as `end` does, and goes on at notify
 #   end        saves everything in the interrupted activation's area and ends the slice
 #   begin      puts everything back, from the area of the topmost activation
 #   notify     events: an activation of their own, then begin
@@ -153,6 +154,8 @@
 end:
     movabsq $CONTEXT + INTERRUPTED, %rax
     movq S_RIP(%rax), %rcx
+    within upcall, notify, end_upcalled
+end_of:                         # rax: what was interrupted, rcx: where
     within landed, begin_restore, give_up
     within begin_restore, begin_restored, again
     within notify, notified, give_up
@@ -181,6 +184,11 @@ give_up:
     movl $YIELD, %eax
     syscall
     jmp give_up
+
+end_upcalled:                   # an upcall has changed nothing but rax, rcx and r11
+    movabsq $CONTEXT + UPCALLED, %rax
+    movq S_RIP(%rax), %rcx
+    jmp end_of
 
 again:                          # begin is begun once more, from the same area
     movq top(%rip), %rcx
@@ -268,9 +276,62 @@ anew:
     movabsq $_start, %rax
     jmp *%rax
 
-# ------------------------------------------------------------------ events
+# ------------------------------------------------------------------ upcalls and events
 
+.macro keep from:req, to:req
+    movq \from(%rax), %r11
+    movq %r11, A_INTERRUPTED+\to(%rcx)
+.endm
+
+# As `end`, but no register other than rax, rcx and r11 is changed and the last instruction is the one that counts: until then `end` can
+# do all of it instead. Where `end` would have the beginning of a request finished, this goes back to it, and the events are told at
+# the next begin.
 .balign 16
+upcall:
+    movabsq $CONTEXT + UPCALLED, %rax
+    movq S_RIP(%rax), %rcx
+    within landed, begin_restore, notify
+    within begin_restore, begin_restored, upcall_again
+    within notify, notified, notify
+    within take, taken, notify
+    within synchronous, queued, upcall_back
+    within answer, answered, upcall_back
+    jmp upcall_save
+upcall_again:
+    movq top(%rip), %rcx
+    movq restoring(%rip), %r11
+    movq %r11, A_RESUME(%rcx)
+    jmp notify
+upcall_back:
+    movq %rcx, upcall_rip(%rip)
+    movq %rsp, upcall_rsp(%rip)
+    leaq flags_top(%rip), %rsp
+    pushq S_RFLAGS(%rax)
+    movq S_RCX(%rax), %rcx
+    movq S_R11(%rax), %r11
+    movq S_RAX(%rax), %rax
+    popfq
+    movq upcall_rsp(%rip), %rsp
+    jmp *upcall_rip(%rip)
+upcall_save:
+    movq top(%rip), %rcx
+    leaq A_INTERRUPTED(%rcx), %r11
+    save_most %r11
+    keep S_RAX, R_RAX
+    keep S_RCX, R_RCX
+    keep S_R11, R_R11
+    keep S_RIP, R_RIP
+    keep S_RFLAGS, R_RFLAGS
+    movq A_RESUME(%rcx), %r11
+    movq %r11, A_INTERRUPTED+R_PREVIOUS(%rcx)
+    movq vectors(%rip), %r11
+    movq %r11, A_INTERRUPTED+R_VECTORS(%rcx)
+    testq %r11, %r11
+    jz 1f
+    movl $7, %eax               # what is in edx selects nothing that there is
+    xsave64 A_VECTORS(%rcx)
+1:  leaq A_INTERRUPTED(%rcx), %r11
+    movq %r11, A_RESUME(%rcx)
 notify:
     movq top(%rip), %rcx
     movq notifying(%rip), %rax
@@ -419,7 +480,7 @@ answer:                         # what begins after the call is the activation b
     je landed
     movl $ATTEMPTS, %ecx
     movzbl M_CALLER(%rbx), %edx
-    shll $7, %edx               # records are 128 bytes
+    shll $RECORD_SHIFT, %edx
     movabsq $ENVIRONMENTS, %r11
     movl (%r11,%rdx), %edx      # its claim
     decl %edx
@@ -550,6 +611,8 @@ begin_rip:      .quad 0
 begin_rsp:      .quad 0
 forward_rip:    .quad 0
 forward_rsp:    .quad 0
+upcall_rip:     .quad 0
+upcall_rsp:     .quad 0
 exception_rip:  .quad 0
 exception_rsp:  .quad 0
 notifying:      .quad 0         # the activation that tells events, as long as it is not above the topmost
@@ -580,5 +643,5 @@ exception_stack_top:
 .balign 8
 .global aegis_entries
 aegis_entries:
-    .quad top, activations, begin, end, notify, synchronous, asynchronous, exception, emergency, give_away, waiting, replied, reply, vectors
+    .quad top, activations, begin, end, notify, synchronous, asynchronous, exception, emergency, upcall, give_away, waiting, replied, reply, vectors
     .text

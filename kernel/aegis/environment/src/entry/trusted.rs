@@ -11,11 +11,11 @@ use core::ptr::{read_volatile, write_volatile};
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis_abi::address::{BOOKS, GUARANTEED};
-use postern_aegis_abi::records::{Machine, claim};
+use postern_aegis_abi::records::{Environment, Machine, claim};
 use postern_aegis_abi::{Call, Context, Error};
 
 use crate::context::context;
-use crate::entry::{EVENTS, HANDLERS, Message, REQUESTS, unhandled};
+use crate::entry::{AT_ONCE, EVENTS, HANDLERS, Message, REQUESTS, unhandled};
 
 global_asm!(
     ".set CONTEXT, {context}",
@@ -27,6 +27,8 @@ global_asm!(
     ".set NO_ENVIRONMENT, {nobody}",
     ".set ENVIRONMENTS, {environments}",
     ".set LAST_PROCESSOR, {last_processor}",
+    ".set RECORD_SHIFT, {record_shift}",
+    ".set UPCALLED, {upcalled}",
     include_str!("entry.s"),
     context = const GUARANTEED,
     interrupted = const offset_of!(Context, interrupted),
@@ -36,6 +38,8 @@ global_asm!(
     yields = const Call::Yield as u64,
     nobody = const -(Error::NoEnvironment as i64),
     environments = const BOOKS + offset_of!(Machine, environments) as u64,
+    record_shift = const size_of::<Environment>().trailing_zeros(),
+    upcalled = const offset_of!(Context, upcalled),
     last_processor = const *claim::RUNNING.end(),
     options(att_syntax)
 );
@@ -74,6 +78,7 @@ pub struct Frame {
 }
 
 const _: () = assert!(offset_of!(Frame, vector) == 168 && size_of::<Frame>() == 176);
+const _: () = assert!(size_of::<Environment>().is_power_of_two());
 const _: () = assert!(offset_of!(Message, words) == 16 && size_of::<Message>() == 56);
 
 /// The table of `entry.s`.
@@ -88,6 +93,7 @@ struct Entries {
     asynchronous: u64,
     exception: u64,
     emergency: u64,
+    upcall: u64,
     give_away: extern "C" fn(u64, *const Message, u64) -> i64,
     waiting: *mut u32,
     replied: *mut u32,
@@ -204,11 +210,25 @@ extern "C" fn aegis_requested(message: &mut Message) {
 /// Events were raised.
 #[unsafe(no_mangle)]
 extern "C" fn aegis_notified() {
-    let events = context().events.swap(0, Relaxed);
-    let word = EVENTS.load(Relaxed);
-    if word != 0 && events != 0 {
-        // SAFETY: only `on_events` stores there, functions of this type.
-        let told = unsafe { transmute::<usize, fn(u64)>(word) };
-        told(events);
+    loop {
+        if AT_ONCE.load(Relaxed) {
+            // Before the events are looked at: what comes later is told by it.
+            context().upcall.store(ENTRIES.upcall, Relaxed);
+        }
+        let events = context().events.swap(0, Relaxed);
+        if events == 0 {
+            return;
+        }
+        let word = EVENTS.load(Relaxed);
+        if word != 0 {
+            // SAFETY: only `on_events` stores there, functions of this type.
+            let told = unsafe { transmute::<usize, fn(u64)>(word) };
+            told(events);
+        }
     }
+}
+
+/// Has events of devices told while the program runs.
+pub fn accept_upcalls() {
+    context().upcall.store(ENTRIES.upcall, Relaxed);
 }

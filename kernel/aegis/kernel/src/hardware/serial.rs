@@ -21,9 +21,14 @@ pub fn start() {
     }
 }
 
+/// Whether a byte has come.
+pub fn has_come() -> bool {
+    port::read(STATUS) & COME != 0
+}
+
 /// A byte, if one has come.
 pub fn read() -> Option<u8> {
-    (port::read(STATUS) & COME != 0).then(|| port::read(BASE))
+    has_come().then(|| port::read(BASE))
 }
 
 /// Waits until everything written is out.
