@@ -9,7 +9,7 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis_abi::call::{NAME_EVERYBODY, NAME_NOBODY, RIGHT_READ, RIGHT_WRITE};
-use postern_aegis_abi::records::{Holding, Page};
+use postern_aegis_abi::records::{Holding, HoldingKind, Page};
 use siphasher::sip::SipHasher24;
 
 use crate::{Books, Hardware};
@@ -30,23 +30,31 @@ impl<H: Hardware> Books<'_, H> {
     /// write lets read, too. The page is locked.
     pub(crate) fn lets(&self, record: &Page, write: bool, word: u64) -> bool {
         let owner = record.owner.load(Relaxed);
-        self.proves(owner, [&record.read, &record.write], write, word)
+        self.proves(owner, &record.write, RIGHT_WRITE, word)
+            || !write && self.proves(owner, &record.read, RIGHT_READ, word)
     }
 
-    /// The same of a holding, while holdings are locked.
+    /// The same of a holding, while holdings are locked. Who may only write to the console does not
+    /// read what is typed.
     pub(crate) fn lets_use(&self, holding: &Holding, write: bool, word: u64) -> bool {
         let owner = holding.owner.load(Relaxed);
-        self.proves(owner, [&holding.read, &holding.write], write, word)
+        let console = holding.kind.load(Relaxed) == HoldingKind::Console as u32;
+        let writes = || self.proves(owner, &holding.write, RIGHT_WRITE, word);
+        let reads = || self.proves(owner, &holding.read, RIGHT_READ, word);
+        if write {
+            writes()
+        } else {
+            reads() || !console && writes()
+        }
     }
 
+    /// Whether a word is the capability of an owner's name, or the name needs none.
     #[inline(always)]
-    fn proves(&self, owner: u16, names: [&AtomicU32; 2], write: bool, word: u64) -> bool {
-        let proves = |name: &AtomicU32, right: u64| match name.load(Relaxed) {
+    fn proves(&self, owner: u16, name: &AtomicU32, right: u64, word: u64) -> bool {
+        match name.load(Relaxed) {
             NAME_NOBODY => false,
             NAME_EVERYBODY => true,
             name => self.mint(owner, name, right) == word,
-        };
-        let [reads, writes] = names;
-        proves(writes, RIGHT_WRITE) || !write && proves(reads, RIGHT_READ)
+        }
     }
 }

@@ -84,6 +84,9 @@ roles! {
     Ask,
     /// Sends words to environment `FIRST` again and again.
     Send,
+    /// As `Registers` and `Vectors`, serves requests, and is told of an alarm again and again, at
+    /// once: how often is in `OTHER`.
+    Alarms,
     /// Never ends a request: the caller waits until it dies.
     Hold,
     /// Frees handed pages: a swap server that keeps what it is given.

@@ -129,6 +129,11 @@ fn the_console_is_written_by_everybody_until_it_is_renamed() {
     let console = (CONSOLE as u64, HoldingKind::Console);
     let may = |who, write| books.may_use(who, console, write, 0);
     assert_eq!(may(a, true), Ok(CONSOLE));
+    assert_eq!(
+        may(a, false),
+        Err(Error::Denied),
+        "what is typed is not everybody's"
+    );
     assert_eq!(may(ROOT, false), Ok(CONSOLE));
     go(&books, ROOT, Call::RenameHolding, &[CONSOLE as u64]).expect("no names");
     assert_eq!(
@@ -236,11 +241,13 @@ fn alarms_are_told_once_when_they_are_due() {
         holds(&books);
         [told(a), told(b)]
     };
-    (set(a, 100), set(b, 200));
+    set(a, 100);
+    set(b, 200);
     assert_eq!(at(99), [false, false]);
     assert_eq!(at(100), [true, false]);
     assert_eq!(at(150), [false, false]);
-    (set(a, 120), set(b, 300));
+    set(a, 120);
+    set(b, 300);
     assert_eq!(at(200), [true, false], "in the past; put off");
     set(b, 0);
     assert_eq!(at(400), [false, false], "never");

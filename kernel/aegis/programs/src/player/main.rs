@@ -28,6 +28,7 @@ fn main() -> ! {
         Some(Role::Registers) => work::registers(),
         Some(Role::Vectors) => work::vectors(),
         Some(Role::Obey) => obey::obey(),
+        Some(Role::Alarms) => work::alarms(),
         Some(Role::Watch) => obey::watch(),
         Some(Role::Serve) => peers::serve(),
         Some(Role::Ask) => peers::ask(),

@@ -1,6 +1,6 @@
 //! Roles that compute, and check that nobody changed what is theirs.
 
-use postern_aegis::{Mapping, PAGE, entry, mailbox, memory};
+use postern_aegis::{Mapping, PAGE, entry, mailbox, memory, time};
 use postern_aegis_programs::words;
 
 use crate::trusted;
@@ -47,6 +47,24 @@ pub fn vectors() -> ! {
     entry::coprocessor(true);
     loop {
         if !trusted::vectors_hold(mailbox::get(words::FIRST)) {
+            mailbox::add(words::ERRORS, 1);
+        }
+        mailbox::add(words::PROGRESS, 1);
+    }
+}
+
+/// Keeps patterns in all registers over events that interrupt it, and requests that it serves.
+pub fn alarms() -> ! {
+    entry::coprocessor(true);
+    entry::on_request(|message| message.words = message.words.map(|word| word.wrapping_add(1)));
+    entry::on_events(|_| {
+        mailbox::add(words::OTHER, 1);
+        let _ = time::alarm(20);
+    });
+    entry::events_at_once();
+    let _ = time::alarm(20);
+    loop {
+        if !trusted::registers_hold() || !trusted::vectors_hold(0x1234_5678_9abc_def0) {
             mailbox::add(words::ERRORS, 1);
         }
         mailbox::add(words::PROGRESS, 1);

@@ -1,12 +1,16 @@
 //! Calls with arguments out of range, without rights, and of numbers that are none: an error, and
 //! nothing has changed.
 
-use postern_aegis::abi::call::{MANY, TABLE};
+use core::sync::atomic::Ordering::Relaxed;
+
+use postern_aegis::abi::call::{MANY, NAME_EVERYBODY, NAME_NOBODY, TABLE};
+use postern_aegis::abi::records::{CONSOLE, DISK};
 use postern_aegis::abi::{Call, ENVIRONMENTS, address};
 use postern_aegis::calls::{self, Target};
 use postern_aegis::{Error, books, memory, pages};
 use postern_aegis_programs::Role;
 
+use crate::holdings::restore_clock;
 use crate::scenario::{Named, Outcome, Why, ask_refused, check, refused, running};
 use crate::trusted::any_call;
 
@@ -275,7 +279,7 @@ fn quotas() -> Outcome {
     let child = running(Role::Count, 0, 0)?;
     let number = u64::from(child.number);
     let quota = |resource, reserved, limit| call(Call::Quota, &[number, resource, reserved, limit]);
-    for resource in [0, 4, 1 << 32, u64::MAX] {
+    for resource in [0, 5, 1 << 32, u64::MAX] {
         refused("a resource", quota(resource, 0, 1), Error::Argument)?;
     }
     refused("kept more than had", quota(1, 10, 9), Error::Argument)?;
@@ -343,6 +347,7 @@ fn every_call() -> Outcome {
         u64::MAX,
         0xffff_8000_0000_0000,
     ];
+    let epoch = books::machine().clock.epoch.load(Relaxed);
     for description in TABLE {
         // Those that take no arguments, that end the slice or the machine, that would ask the root
         // itself for something, or leave it without its slice.
@@ -375,6 +380,7 @@ fn every_call() -> Outcome {
             }
         }
     }
+    restore_clock(epoch);
     let _ = calls::fpu(false);
     Ok(())
 }
@@ -388,6 +394,14 @@ fn undo(done: Call, result: Result<u64, Error>) -> Outcome {
                 .any(|at| calls::free_slice(at, position as usize).is_ok());
             check(slice, "a slice that was taken is not there")
         }
+        (Call::GiveHolding | Call::RenameHolding | Call::Drop, Ok(_)) => {
+            // Everybody writes to the console.
+            calls::rename_holding(CONSOLE, NAME_NOBODY, NAME_EVERYBODY)
+                .named("the console's names")
+                .map(drop)
+        }
+        (Call::Split, Ok(rest)) => calls::join(DISK, rest as usize).named("joining").map(drop),
+        (Call::Alarm, _) => calls::alarm(0).named("no alarm").map(drop),
         _ => Ok(()),
     }
 }

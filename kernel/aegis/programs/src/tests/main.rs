@@ -14,15 +14,19 @@
 //! | `protection` | what the processor refuses to environments |
 //! | `arguments` | calls with arguments out of range, forged, stale |
 //! | `attacks` | the kernel's entries, with bases, flags, segments and stacks of no program |
+//! | `holdings` | parts of devices: whose they are, and what becomes of them |
+//! | `clock` | the time of day, alarms, events that are told at once |
 //! | `exhaustion` | all memory gone, on each path |
 #![no_std]
 #![no_main]
 
 mod arguments;
 mod attacks;
+mod clock;
 mod environments;
 mod exceptions;
 mod exhaustion;
+mod holdings;
 mod judge;
 mod pages;
 mod primitives;
@@ -52,6 +56,8 @@ const ALL: &[&[Scenario]] = &[
     attacks::ALL,
     exhaustion::ALL,
     judge::ALL,
+    holdings::ALL,
+    clock::ALL,
 ];
 
 fn main() -> ! {
