@@ -131,7 +131,6 @@ impl<'a, H: Hardware> Books<'a, H> {
 
     /// What is left of a handler is memory of its owner. Holdings are locked; its number is free
     /// next.
-    #[allow(dead_code)] // Until holdings end.
     pub(crate) fn end_handler(&self, number: usize) {
         self.hardware.window_closes(number);
         let holding = self.holding(number);

@@ -197,7 +197,9 @@ impl<'a, H: Hardware> Books<'a, H> {
             HoldingKind::Free => {}
             HoldingKind::Endpoint => self.free_holding(number),
             HoldingKind::Handler => {
-                self.hardware.handler_ends(number);
+                if self.holding(number).table.load(Relaxed) != 0 {
+                    self.end_handler(number);
+                }
                 for endpoint in &self.machine.holdings {
                     let handler = &endpoint.handler;
                     let _ = handler.compare_exchange(number as u32, 0, Relaxed, Relaxed);

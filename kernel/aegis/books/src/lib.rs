@@ -139,9 +139,6 @@ pub trait Hardware {
     /// Endpoints have ended: filters are compiled again without them. Holdings are locked.
     fn endpoints_ended(&self) {}
 
-    /// A handler is about to end: the kernel runs it no more. Holdings are locked.
-    fn handler_ends(&self, _holding: usize) {}
-
     /// Makes another processor that runs this environment leave it if its claim says so
     /// ([`Environment::stopping`]). Does not wait.
     fn interrupt(&self, processor: usize);
