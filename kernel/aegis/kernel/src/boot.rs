@@ -10,14 +10,15 @@ use postern_aegis_abi::{Context, Error, Mapping, PAGE, ROOT, address, status};
 use postern_aegis_books::{Books, Start};
 use spin::Once;
 
+use crate::hardware::device::Found;
 use crate::hardware::loader::{Loaded, Range};
 use crate::hardware::serial::{self, Console};
 use crate::hardware::{
-    descriptors, interrupts, loader, local, memory, others, port, provoke, registers, switch,
-    window,
+    descriptors, device, interrupts, loader, local, memory, others, port, provoke, registers,
+    switch, window,
 };
 use crate::machine::{self, Here};
-use crate::{clock, panic};
+use crate::{clock, disk, network, panic};
 
 /// A slice: nanoseconds, which are the clock's cycles under the emulator.
 pub const SLICE: u32 = 1_000_000;
@@ -47,6 +48,8 @@ extern "C" fn kernel_first(start: u64) -> ! {
     names(&loaded.package);
     fill_books(books, &loaded, kernel);
     books.open_clock(frequency, epoch);
+    network::start();
+    disk::start();
     set_root(books).unwrap_or_else(|error| panic!("the root environment: {error}"));
     for processor in 1..loaded.processors {
         let up = || UP.load(Acquire) > processor as u32;
@@ -108,7 +111,8 @@ fn make_books(loaded: &Loaded) -> (&'static Books<'static, Here>, Range) {
     let from = memory::kernel_ends();
     let mut taken = memory::Taken { next: from + bytes };
     // The kernel's tables: a word for each page, in tables of 512, and some above.
-    let most = taken.next + (pages as u64 / 512 + 64 + u64::from(window::TAKEN)) * PAGE as u64;
+    let tables = pages as u64 / 512 + 64;
+    let most = taken.next + (tables + u64::from(window::TAKEN) + device::PAGES) * PAGE as u64;
     assert!(
         usable(loaded, memory::kernel_starts(), most),
         "not enough memory behind the kernel"
@@ -118,8 +122,14 @@ fn make_books(loaded: &Loaded) -> (&'static Books<'static, Here>, Range) {
         "the boot package lies where the books go"
     );
     let (machine, records, lent) = memory::open_books(bytes, pages);
-    memory::make_tables(&mut taken, pages, (from, bytes));
+    let found = [device::NETWORK, device::DISK].map(|kind| Found::look(kind, &loaded.memory));
+    let registers = found.iter().flatten().flat_map(Found::ranges);
+    memory::make_tables(&mut taken, pages, (from, bytes), registers);
+    for found in found.iter().flatten() {
+        device::open(found);
+    }
     window::make(&mut taken);
+    device::give_pages(&mut taken);
     let key = KEY.call_once(|| {
         u128::from(registers::random())
             .wrapping_mul(1 << 64 | 1)

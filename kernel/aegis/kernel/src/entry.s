@@ -303,6 +303,8 @@ direct machine_check_entry, 18, 0
 direct clock_entry, {CLOCK}, 0
 direct request_entry, {REQUEST}, 0
 direct spurious_entry, {SPURIOUS}, 0
+direct network_entry, {NETWORK}, 0
+direct disk_entry, {DISK}, 0
 
 .balign 16
 trap:
@@ -415,4 +417,4 @@ vectors:
     .quad double_fault_entry, exception_9, exception_10, exception_11, exception_12, exception_13, exception_14, exception_15
     .quad exception_16, exception_17, machine_check_entry, exception_19, exception_20, exception_21, exception_22, exception_23
     .quad exception_24, exception_25, exception_26, exception_27, exception_28, exception_29, exception_30, exception_31
-    .quad clock_entry, request_entry, spurious_entry
+    .quad clock_entry, request_entry, spurious_entry, network_entry, disk_entry

@@ -15,6 +15,7 @@ use crate::hardware::memory::Words;
 use crate::hardware::switch::{self, Frame};
 use crate::hardware::{handler, interrupts, local, port, registers};
 use crate::machine::{Here, books};
+use crate::{disk, network};
 
 /// A word of a context.
 fn word(context: &Words, offset: usize) -> u64 {
@@ -35,6 +36,20 @@ extern "C" fn kernel_trap(frame: &mut Frame) {
         interrupts::REQUEST => {
             interrupts::end();
             Here.poll();
+            if frame.is_users() {
+                leave_if_stopping();
+            }
+        }
+        interrupts::NETWORK | interrupts::DISK => {
+            interrupts::end();
+            // A handler is not interrupted by what may run one: frames that came are looked for
+            // when it is done, and the rest at the next tick.
+            if !handler::runs() {
+                match frame.vector as u8 {
+                    interrupts::NETWORK => network::interrupt(),
+                    _ => disk::interrupt(),
+                }
+            }
             if frame.is_users() {
                 leave_if_stopping();
             }
@@ -107,6 +122,10 @@ fn tick(frame: &mut Frame) {
     let processor = local::this().processor();
     let tick = books().tick(processor);
     look(processor);
+    if processor == 0 {
+        network::tick();
+        disk::tick();
+    }
     let Some(environment) = frame.is_users().then(switch::current).flatten() else {
         return;
     };

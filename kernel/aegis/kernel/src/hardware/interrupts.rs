@@ -10,8 +10,12 @@ pub const CLOCK: u8 = 32;
 pub const REQUEST: u8 = 33;
 /// The controller took an interrupt back.
 pub const SPURIOUS: u8 = 34;
+/// The network has something.
+pub const NETWORK: u8 = 35;
+/// The disk is done with something.
+pub const DISK: u8 = 36;
 /// The last vector that has an entry.
-pub const LAST: u8 = SPURIOUS;
+pub const LAST: u8 = DISK;
 
 const IDENTITY: u64 = 0x20;
 const END: u64 = 0xb0;

@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use postern_aegis_abi::records::{Machine, Page};
 use postern_aegis_abi::{PAGE, address};
 
+use super::loader::Range;
 use super::{local, registers};
 
 /// Where the kernel sees physical address 0.
@@ -86,6 +87,11 @@ pub fn is_text(address: u64) -> bool {
 /// Says how many pages there are.
 pub fn set_pages(pages: usize) {
     PAGES.store(pages, Ordering::Relaxed);
+}
+
+/// The physical address behind all memory.
+pub fn end() -> u64 {
+    (PAGES.load(Ordering::Relaxed) * PAGE) as u64
 }
 
 /// The words of a page of memory.
@@ -193,9 +199,14 @@ pub(super) fn map(root: u64, taken: &mut Taken, at: u64, physical: u64, flags: u
 }
 
 /// Makes the kernel's tables: itself, all memory (`pages`), the interrupt controller, and the books
-/// (`books`: first physical address, bytes) for everybody to read. Everything taken for it lies
-/// behind `taken`.
-pub fn make_tables(taken: &mut Taken, pages: usize, books: (u64, u64)) {
+/// (`books`: first physical address, bytes) for everybody to read. Devices' registers are mapped
+/// where they are in the map of all memory. Everything taken for it lies behind `taken`.
+pub fn make_tables(
+    taken: &mut Taken,
+    pages: usize,
+    books: (u64, u64),
+    devices: impl Iterator<Item = Range>,
+) {
     let root = taken.page();
     let data = NO_EXECUTE | WRITE | GLOBAL;
     // SAFETY: addresses of the linker's symbols.
@@ -232,6 +243,11 @@ pub fn make_tables(taken: &mut Taken, pages: usize, books: (u64, u64)) {
         CONTROLLER,
         data | UNCACHED,
     );
+    for range in devices {
+        for at in (range.from & !0xfff..range.to).step_by(PAGE) {
+            map(root, taken, PHYSICAL + at, at, data | UNCACHED);
+        }
+    }
     for offset in (0..books.1).step_by(PAGE) {
         map(
             root,

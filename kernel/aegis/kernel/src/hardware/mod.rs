@@ -13,6 +13,7 @@
 //! | `interrupts.rs` | the local interrupt controller: clock, requests, ends of interrupts |
 //! | `loader.rs` | what the loader says: memory, the boot package, the firmware's tables |
 //! | `others.rs` | starting the other processors |
+//! | `pci.rs`, `device.rs` | devices on the bus; their registers, queues and interrupts |
 //! | `switch.rs` | entering environments |
 //! | `handler.rs`, `../handler.s` | entering handlers, and all ways out of them |
 //! | `window.rs` | addresses for code that the verifier has accepted |
@@ -21,12 +22,14 @@
 
 pub mod arena;
 pub mod descriptors;
+pub mod device;
 pub mod handler;
 pub mod interrupts;
 pub mod loader;
 pub mod local;
 pub mod memory;
 pub mod others;
+pub mod pci;
 pub mod port;
 pub mod provoke;
 pub mod registers;
@@ -93,6 +96,8 @@ global_asm!(
     CLOCK = const interrupts::CLOCK,
     REQUEST = const interrupts::REQUEST,
     SPURIOUS = const interrupts::SPURIOUS,
+    NETWORK = const interrupts::NETWORK,
+    DISK = const interrupts::DISK,
     options(att_syntax)
 );
 
