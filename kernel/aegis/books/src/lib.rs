@@ -37,6 +37,7 @@ mod emergency;
 mod entry;
 mod environment;
 mod fast;
+mod frame;
 mod guarantee;
 mod handler;
 mod holding;

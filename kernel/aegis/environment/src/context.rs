@@ -60,6 +60,11 @@ pub struct Context {
     pub upcalled: Saved,
 }
 
+/// Frames of this environment's that the network is done with, so far.
+pub fn sent() -> u64 {
+    context().sent.load(Relaxed)
+}
+
 /// Whether the coprocessor is on when the environment is entered.
 pub(crate) fn set_coprocessor(on: bool) {
     context().fpu.store(u64::from(on), Relaxed);

@@ -1,17 +1,440 @@
 //! Frames: from the device to whom they are for, and to it.
+//!
+//! What arrives is written by the device to the kernel's own pages, and copied from there: no
+//! binding stands between a device and memory. What is sent is read by it where it is, in pages
+//! that are lent meanwhile.
+//!
+//! Arrivals are worked off on processor 0, so many in a slice's time: then the device is asked for
+//! no more interrupts until the next tick, so that a flood leaves environments their time.
 
-use postern_aegis_abi::Error;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::Relaxed;
+
+use postern_aegis_abi::device::{FRAME, PIECES};
+use postern_aegis_abi::records::HoldingKind;
+use postern_aegis_abi::{Context, Error, PAGE};
+use postern_aegis_books::Hardware;
+use postern_aegis_virtio::{Buffer, Refusal};
+use spin::Once;
+use spin::mutex::{Mutex, MutexGuard};
+
+use crate::boot::say;
+use crate::hardware::device::{self, Channel, Device};
+use crate::hardware::{interrupts, registers, window};
+use crate::machine::{Here, books};
+use crate::{filters, handlers};
+
+/// Where a frame begins in its page: behind the device's header, at a multiple of eight.
+pub const AT: usize = 16;
+/// Bytes that the device puts before each frame, and that stand before each frame for it.
+const HEADER: usize = 12;
+/// The device's address can be read (a bit of features).
+const HAS_ADDRESS: u64 = 1 << 5;
+/// Descriptors of each queue.
+const SIZE: u16 = 256;
+
+/// Frames that can be under way to the device, and how many of these places are kept for who has
+/// none under way.
+const PLACES: usize = 32;
+const KEPT: usize = 8;
+/// Bytes of a place, for frames that are copied.
+const ROOM: usize = PAGE / 2;
+/// Frames that are worked off in a slice's time.
+const AT_ONCE: u32 = 64;
+/// Ticks in which the device takes nothing of what is under way: then it is reset.
+const PATIENCE: u32 = 5000;
+
+struct Network {
+    device: &'static Device,
+    arrivals: Mutex<Arrivals>,
+    departures: Mutex<Departures>,
+    /// Frames that may still be worked off before the next tick.
+    left: AtomicU32,
+}
+
+struct Arrivals {
+    channel: Channel,
+    /// The page of each chain.
+    pages: [u32; SIZE as usize],
+}
+
+/// A frame that is under way.
+#[derive(Clone, Copy, Default)]
+struct Departure {
+    owner: u16,
+    birth: u32,
+    lent: [u32; PIECES],
+    pieces: usize,
+}
+
+struct Departures {
+    channel: Channel,
+    /// Zeros that stand before each frame; places for frames are behind them.
+    first: u32,
+    places: [Option<Departure>; PLACES],
+    /// The place of each chain.
+    of: [u8; SIZE as usize],
+    /// Ticks since the device took something, if something is under way.
+    waited: u32,
+    nonsense: u64,
+}
+
+static NETWORK: Once<Network> = Once::new();
 
 /// Looks for the network's device, and starts it.
-pub fn start() {}
+pub fn start() {
+    let Some(device) = Device::of(device::NETWORK) else {
+        return;
+    };
+    match open(device) {
+        Ok(network) => {
+            let record = &books().machine.network;
+            let byte = |index: u32| u64::from(device.word(index, 1) & 0xff) << (8 * index);
+            record.address.store((0..6).map(byte).sum(), Relaxed);
+            record.there.store(1, Relaxed);
+            NETWORK.call_once(|| network);
+        }
+        Err(why) => say(format_args!("aegis: the network's device: {why:?}")),
+    }
+}
 
-/// The device has something.
-pub fn interrupt() {}
+fn open(device: &'static Device) -> Result<Network, Refusal> {
+    device.start(HAS_ADDRESS, 0, interrupts::NETWORK)?;
+    let mut arrivals = Arrivals {
+        channel: device.channel(0, SIZE)?,
+        pages: [0; SIZE as usize],
+    };
+    let departures = Departures {
+        channel: device.channel(1, SIZE)?,
+        first: device::take_pages((1 + PLACES * ROOM / PAGE) as u64).ok_or(Refusal::Queue)?,
+        places: [None; PLACES],
+        of: [0; SIZE as usize],
+        waited: 0,
+        nonsense: 0,
+    };
+    device.go();
+    window::buffers().for_each(|page| arrivals.lend(page));
+    arrivals.channel.notify();
+    Ok(Network {
+        device,
+        arrivals: Mutex::new(arrivals),
+        departures: Mutex::new(departures),
+        left: AtomicU32::new(AT_ONCE),
+    })
+}
 
-/// A tick of processor 0: an interrupt may have been lost.
-pub fn tick() {}
+/// Takes a device's lock. Whoever waits for it serves other processors meanwhile.
+fn hold<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    loop {
+        match lock.try_lock() {
+            Some(held) => return held,
+            None => Here.poll(),
+        }
+    }
+}
+
+/// The device has something. On processor 0.
+pub fn interrupt() {
+    if let Some(network) = NETWORK.get() {
+        hold(&network.departures).take_back();
+        network.receive();
+    }
+}
+
+/// A tick of processor 0: an interrupt may have been lost, or not been wanted.
+pub fn tick() {
+    let Some(network) = NETWORK.get() else {
+        return;
+    };
+    network.left.store(AT_ONCE, Relaxed);
+    let dead = {
+        let mut departures = hold(&network.departures);
+        departures.take_back();
+        departures.is_stuck()
+    };
+    network.receive();
+    if dead || hold(&network.arrivals).channel.queue().is_dead() {
+        network.renew();
+    }
+}
+
+impl Network {
+    /// Works off frames that came.
+    fn receive(&self) {
+        let mut some = false;
+        while let Some((page, length)) = self.next() {
+            arrive(page, length);
+            hold(&self.arrivals).lend(page);
+            some = true;
+        }
+        if some {
+            hold(&self.arrivals).channel.notify();
+        }
+    }
+
+    /// The next frame: its page, and its length.
+    fn next(&self) -> Option<(u32, usize)> {
+        let mut arrivals = hold(&self.arrivals);
+        let left = self.left.load(Relaxed);
+        arrivals.channel.set_quiet(left == 0);
+        if left == 0 {
+            return None;
+        }
+        let done = arrivals.channel.take()?;
+        self.left.store(left - 1, Relaxed);
+        let page = arrivals.pages[usize::from(done.chain)];
+        Some((page, (done.length as usize).saturating_sub(HEADER)))
+    }
+
+    /// Begins anew with a device that talks nonsense, or says nothing.
+    fn renew(&self) {
+        let mut arrivals = hold(&self.arrivals);
+        let mut departures = hold(&self.departures);
+        let record = &books().machine.network;
+        // If it does not come to rest, it has what it was lent for good.
+        if self.device.rest().is_err() {
+            record.there.store(0, Relaxed);
+            departures.waited = 0;
+            return;
+        }
+        let nonsense = arrivals.channel.queue().nonsense() + departures.channel.queue().nonsense();
+        departures.nonsense += nonsense;
+        while let Some(chain) = departures.channel.end() {
+            departures.done(chain);
+        }
+        departures.waited = 0;
+        let begun = self
+            .device
+            .start(HAS_ADDRESS, 0, interrupts::NETWORK)
+            .and_then(|_| arrivals.channel.renew())
+            .and_then(|()| departures.channel.renew());
+        record.there.store(begun.is_ok().into(), Relaxed);
+        if begun.is_ok() {
+            self.device.go();
+            window::buffers().for_each(|page| arrivals.lend(page));
+            arrivals.channel.notify();
+        }
+    }
+}
+
+impl Arrivals {
+    /// Lends the device a page for a frame.
+    fn lend(&mut self, page: u32) {
+        let buffer = Buffer {
+            address: (u64::from(page) << 12) + (AT - HEADER) as u64,
+            length: (HEADER + FRAME.end()) as u32,
+            written: true,
+        };
+        if let Some(chain) = self.channel.add(&[buffer]) {
+            self.pages[usize::from(chain)] = page;
+        }
+    }
+}
+
+/// A frame lies in one of the pages in which frames arrive.
+fn arrive(page: u32, length: usize) {
+    let time = registers::time();
+    let record = &books().machine.network;
+    record.arrived.fetch_add(1, Relaxed);
+    if !FRAME.contains(&length) {
+        record.unclaimed.fetch_add(1, Relaxed);
+        return;
+    }
+    match filters::find(page, AT, length) {
+        Some(endpoint) => deliver(endpoint, page, length, time),
+        None => _ = record.unclaimed.fetch_add(1, Relaxed),
+    }
+}
+
+/// A frame goes to an endpoint: its handler, then its ring.
+fn deliver(endpoint: usize, page: u32, length: usize, time: u64) {
+    let holding = books().holding(endpoint);
+    // Which of all endpoints that ever had this number.
+    let bound = || {
+        let kind = holding.kind.load(Relaxed) == HoldingKind::Endpoint as u32;
+        kind.then(|| holding.first.load(Relaxed))
+    };
+    let (age, handler) = {
+        let _lock = books().lock_holdings();
+        (bound(), holding.handler.load(Relaxed))
+    };
+    if age.is_none() {
+        return;
+    }
+    holding.arrived.fetch_add(1, Relaxed);
+    if handler != 0 && handlers::run(endpoint, page, AT, length) {
+        return;
+    }
+    let _lock = books().lock_holdings();
+    if bound() != age {
+        return;
+    }
+    let owner = holding.owner.load(Relaxed);
+    let what = length as u64 | (endpoint as u64) << 32;
+    let told = match holding.ring.load(Relaxed) {
+        0 => Err(Error::Exhausted),
+        ring => device::with_frame(page, AT, length, |frame| {
+            books().tell(owner, ring, (what, time), Some(frame))
+        }),
+    };
+    match told {
+        Ok(()) => books().raise(owner, Context::EVENT_NETWORK),
+        Err(_) => _ = holding.lost.fetch_add(1, Relaxed),
+    }
+}
 
 /// The call: sends a frame that is gathered from pages.
-pub fn send(_caller: u16, _pieces: u64, _count: u64) -> Result<u64, Error> {
-    Err(Error::NoDevice)
+pub fn send(caller: u16, pieces: u64, count: u64) -> Result<u64, Error> {
+    let network = NETWORK.get().ok_or(Error::NoDevice)?;
+    let count = usize::try_from(count).map_err(|_| Error::Argument)?;
+    let mut words = [0; 3 * PIECES];
+    let words = words
+        .get_mut(..3 * count.min(PIECES + 1))
+        .ok_or(Error::Argument)?;
+    books().read_words(caller, pieces, words)?;
+    let mut buffers = [Buffer::default(); 1 + PIECES];
+    let mut length = 0;
+    for (buffer, words) in buffers[1..].iter_mut().zip(words.chunks_exact(3)) {
+        let &[place, bytes, _] = words else { continue };
+        let offset = place % PAGE as u64;
+        if bytes == 0 || bytes > PAGE as u64 - offset || place >> 44 != 0 {
+            return Err(Error::Argument);
+        }
+        *buffer = Buffer {
+            address: place,
+            length: bytes as u32,
+            written: false,
+        };
+        length += bytes as usize;
+    }
+    if !FRAME.contains(&length) {
+        return Err(Error::Argument);
+    }
+    let mut departure = Departure::default();
+    let result = words.chunks_exact(3).try_for_each(|words| {
+        let &[place, _, capability] = words else {
+            return Err(Error::Argument);
+        };
+        let page = (place >> 12) as u32;
+        books().lend(caller, page, false, capability)?;
+        departure.lent[departure.pieces] = page;
+        departure.pieces += 1;
+        Ok(())
+    });
+    let result = result.and_then(|()| {
+        let mut departures = hold(&network.departures);
+        let place = departures.place(caller)?;
+        departure.owner = caller;
+        departure.birth = place.1;
+        departures.go(place.0, departure, &mut buffers[..=count])
+    });
+    if result.is_err() {
+        departure.take_back();
+    }
+    result.map(|()| 0)
+}
+
+/// Sends a frame that is copied, for `owner`, among whose frames it counts.
+#[allow(dead_code)] // Until handlers run.
+pub fn reply(owner: u16, frame: &[u8]) -> Result<(), Error> {
+    let network = NETWORK.get().ok_or(Error::NoDevice)?;
+    if !FRAME.contains(&frame.len()) {
+        return Err(Error::Argument);
+    }
+    let mut departures = hold(&network.departures);
+    let (place, birth) = departures.place(owner)?;
+    let offset = place * ROOM;
+    let page = departures.first + 1 + (offset / PAGE) as u32;
+    Here.store(page, offset % PAGE, frame);
+    let departure = Departure {
+        owner,
+        birth,
+        ..Departure::default()
+    };
+    let copied = Buffer {
+        address: (u64::from(page) << 12) + (offset % PAGE) as u64,
+        length: frame.len() as u32,
+        written: false,
+    };
+    departures.go(place, departure, &mut [Buffer::default(), copied])
+}
+
+impl Departure {
+    fn take_back(&self) {
+        for &page in &self.lent[..self.pieces] {
+            books().take_back(page);
+        }
+    }
+}
+
+impl Departures {
+    /// A free place for a frame of an environment's, which counts it from now on, and the
+    /// environment's birth.
+    fn place(&mut self, owner: u16) -> Result<(usize, u32), Error> {
+        self.take_back();
+        if books().machine.network.there.load(Relaxed) == 0 {
+            return Err(Error::NoDevice);
+        }
+        let free = self.places.iter().filter(|place| place.is_none()).count();
+        let place = self.places.iter().position(Option::is_none);
+        let birth = books().begin_frame(owner, free <= KEPT)?;
+        match place {
+            Some(place) if self.channel.queue().room() > PIECES => Ok((place, birth)),
+            _ => {
+                books().cancel_frame(owner, birth);
+                Err(Error::Again)
+            }
+        }
+    }
+
+    /// Hands a frame to the device, from a place that was found free. The first buffer is the
+    /// device's header.
+    fn go(
+        &mut self,
+        place: usize,
+        departure: Departure,
+        buffers: &mut [Buffer],
+    ) -> Result<(), Error> {
+        buffers[0] = Buffer {
+            address: u64::from(self.first) << 12,
+            length: HEADER as u32,
+            written: false,
+        };
+        let Some(chain) = self.channel.add(buffers) else {
+            books().cancel_frame(departure.owner, departure.birth);
+            return Err(Error::Again);
+        };
+        self.of[usize::from(chain)] = place as u8;
+        self.places[place] = Some(departure);
+        self.channel.notify();
+        Ok(())
+    }
+
+    /// Takes back what the device is done with.
+    fn take_back(&mut self) {
+        while let Some(done) = self.channel.take() {
+            self.waited = 0;
+            self.done(done.chain);
+            books().machine.network.sent.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// The device is done with a chain, or never will be.
+    fn done(&mut self, chain: u16) {
+        let place = usize::from(self.of[usize::from(chain)]);
+        if let Some(departure) = self.places[place].take() {
+            departure.take_back();
+            books().end_frame(departure.owner, departure.birth);
+        }
+    }
+
+    /// Whether the device talks nonsense, or has taken nothing for long. Asked at each tick.
+    fn is_stuck(&mut self) -> bool {
+        if self.channel.queue().under_way() == 0 {
+            self.waited = 0;
+            return false;
+        }
+        self.waited += 1;
+        self.waited > PATIENCE || self.channel.queue().is_dead()
+    }
 }

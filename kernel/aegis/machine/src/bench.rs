@@ -40,6 +40,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let machine = Machine {
         counted: true,
         limit: Duration::from_secs(300),
+        network: true,
+        disk: true,
         ..Machine::default()
     };
     command::progress("counting Aegis's instructions");

@@ -71,6 +71,8 @@ pub fn boot(arguments: &Arguments) -> Outcome {
         processors: arguments.processors,
         counted: arguments.counted,
         debugged: arguments.gdb,
+        network: true,
+        disk: true,
         ..Machine::default()
     };
     if arguments.gdb {

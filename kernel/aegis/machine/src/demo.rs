@@ -27,6 +27,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let machine = Machine {
         processors: arguments.processors,
         limit: Duration::from_secs(300),
+        network: true,
+        disk: true,
         ..Machine::default()
     };
     let ended = command::show(&machine, &software, &["trace"])?;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
+use crate::peer::{self, Peer};
 use crate::status::Status;
 
 /// How a machine runs.
@@ -22,6 +23,10 @@ pub struct Machine {
     pub memory: u32,
     /// After this the machine is ended.
     pub limit: Duration,
+    /// Whether there is a network, with a [`Peer`] on it.
+    pub network: bool,
+    /// Whether there is a disk: [`DISK`] bytes, all zeros at the start.
+    pub disk: bool,
     /// Waits for a debugger at the emulator's port before the first instruction.
     pub debugged: bool,
     /// What is typed on the serial line, from the start on.
@@ -37,6 +42,8 @@ impl Default for Machine {
             counted: false,
             memory: 128,
             limit: Duration::from_secs(120),
+            network: false,
+            disk: false,
             debugged: false,
             typed: String::new(),
             more: Vec::new(),
@@ -64,9 +71,22 @@ pub enum EmulatorError {
     /// A command is missing.
     #[error("cannot start {0}: {1}")]
     Start(&'static str, std::io::Error),
+    /// Its network or its disk cannot be made.
+    #[error("cannot make the machine's devices: {0}")]
+    Devices(std::io::Error),
     /// Its serial port could not be read.
     #[error("cannot read what the machine says: {0}")]
     Serial(std::io::Error),
+}
+
+/// Bytes of a machine's disk.
+pub const DISK: u64 = 16 << 20;
+
+/// What a machine has on the host while it runs.
+struct Attached {
+    options: Vec<OsString>,
+    _peer: Option<Peer>,
+    _folder: Option<tempfile::TempDir>,
 }
 
 /// What a machine said and how it ended.
@@ -115,6 +135,39 @@ impl Machine {
         words
     }
 
+    /// Makes network and disk on the host.
+    fn attach(&self) -> std::io::Result<Attached> {
+        let mut attached = Attached {
+            options: Vec::new(),
+            _peer: None,
+            _folder: None,
+        };
+        if !self.network && !self.disk {
+            return Ok(attached);
+        }
+        let folder = tempfile::tempdir()?;
+        let path = folder.path();
+        let mut add = |option: &str| {
+            let words = option.split(' ').map(OsString::from);
+            attached.options.extend(words);
+        };
+        if self.network {
+            add(&peer::options(path));
+            attached._peer = Some(Peer::start(path)?);
+        }
+        if self.disk {
+            let file = path.join("disk");
+            std::fs::File::create(&file)?.set_len(DISK)?;
+            add(&format!(
+                "-drive file={},if=none,id=disk,format=raw",
+                file.display()
+            ));
+            add("-device virtio-blk-pci,drive=disk,disable-legacy=on");
+        }
+        attached._folder = Some(folder);
+        Ok(attached)
+    }
+
     /// Runs until the machine ends, and hands over each line as it is said.
     pub fn run(
         &self,
@@ -122,11 +175,13 @@ impl Machine {
         mut heard: impl FnMut(&str),
     ) -> Result<Ended, EmulatorError> {
         let begun = Instant::now();
+        let attached = self.attach().map_err(EmulatorError::Devices)?;
         let mut child = Command::new("timeout")
             .args(["--foreground", "-k", "5"])
             .arg(self.limit.as_secs().max(1).to_string())
             .arg("qemu-system-x86_64")
             .args(self.options(software))
+            .args(&attached.options)
             .args(["-serial", "stdio"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -164,8 +219,10 @@ impl Machine {
 
     /// Runs with the terminal at the serial port, as long as the user likes; Ctrl-A X leaves.
     pub fn attend(&self, software: &Software) -> Result<Status, EmulatorError> {
+        let attached = self.attach().map_err(EmulatorError::Devices)?;
         let status = Command::new("qemu-system-x86_64")
             .args(self.options(software))
+            .args(&attached.options)
             .args(["-serial", "mon:stdio"])
             .status()
             .map_err(|error| EmulatorError::Start("qemu-system-x86_64", error))?;

@@ -13,6 +13,7 @@
 //! | [`images`] | images for the kernel's judge, with what it is to say |
 //! | [`status`] | what the machine's exit status means |
 //! | [`emulator`] | QEMU: options, lines of the serial port, its end |
+//! | [`peer`] | the other side of the machine's network |
 //! | [`count`] | a run in which heavy instructions are counted |
 //! | [`said`] | lines that programs say for this side |
 //! | [`linux`] | Debian's Linux in the same emulator, to compare with |
@@ -33,6 +34,7 @@ pub mod figures;
 pub mod images;
 pub mod linux;
 pub mod package;
+pub mod peer;
 pub mod place;
 pub mod plot;
 pub mod program;

@@ -33,6 +33,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let machine = |seconds| Machine {
             processors,
             limit: Duration::from_secs(120 + 4 * seconds),
+            network: true,
+            disk: true,
             ..Machine::default()
         };
         command::progress(&format!("tests, {processors} processors"));

@@ -13,6 +13,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod peer;
+
 /// Words of the mailbox of `player`, the program that has one of several roles.
 pub mod words {
     /// A [`Role`](super::Role).

@@ -1,8 +1,8 @@
 //! Devices of virtio's on the bus: their registers, and their queues in the kernel's own pages.
 //!
-//! A device reaches all memory, so what it is lent is what it can change: [`Channel::add`] lends for writing only
-//! what is nobody's object of Rust, which is all memory behind the kernel's own. Which page of that it may be is the
-//! books' decision.
+//! A device reaches all memory, so what it is lent is what it can change: [`Channel::add`] lends
+//! for writing only what is nobody's object of Rust, which is all memory behind the kernel's own.
+//! Which page of that it may be is the books' decision.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -165,7 +165,8 @@ pub fn open(found: &Found) {
     });
 }
 
-/// Takes pages for devices' queues and buffers, if there is a device: the last that the kernel takes.
+/// Takes pages for devices' queues and buffers, if there is a device: the last that the kernel
+/// takes.
 pub fn give_pages(taken: &mut Taken) {
     if DEVICES.iter().any(|device| device.get().is_some()) {
         LENT.store(taken.next, Relaxed);
@@ -311,4 +312,15 @@ impl Channel {
     pub fn set_quiet(&mut self, quiet: bool) {
         self.queue.set_quiet(quiet);
     }
+}
+
+/// Lets a function read a frame in one of the pages in which frames arrive, while the device does
+/// not have it.
+pub fn with_frame<T>(page: u32, at: usize, length: usize, read: impl FnOnce(&[u8]) -> T) -> T {
+    let there = window::buffers().contains(&page) && at <= PAGE && length <= PAGE - at;
+    let length = if there { length } else { 0 };
+    let from = memory::words(page) as *const memory::Words as *const u8;
+    // SAFETY: within a page in which frames arrive. The kernel itself never stores to it, and lends
+    // it to the device again only when this has returned.
+    read(unsafe { core::slice::from_raw_parts(from.add(at.min(PAGE)), length) })
 }

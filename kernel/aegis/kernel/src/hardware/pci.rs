@@ -1,5 +1,6 @@
-//! The bus of devices (PCI Local Bus Specification 3.0, chapter 6): who is on it, where its registers are, and
-//! what is switched on of it. Only bus 0 is looked at, where the emulator puts what it is told.
+//! The bus of devices (PCI Local Bus Specification 3.0, chapter 6): who is on it, where its
+//! registers are, and what is switched on of it. Only bus 0 is looked at, where the emulator puts
+//! what it is told.
 
 use core::arch::asm;
 
@@ -34,8 +35,8 @@ impl Function {
     /// A word of its configuration, at a multiple of four.
     pub fn read(&self, offset: u8) -> u32 {
         let value: u32;
-        // SAFETY: the ports of the configuration; reading it has no effect but at the device. Only the first
-        // processor comes here, while it starts.
+        // SAFETY: the ports of the configuration; reading it has no effect but at the device. Only
+        // the first processor comes here, while it starts.
         unsafe {
             self.name(offset);
             asm!("in eax, dx", in("dx") DATA, out("eax") value, options(nomem, nostack));
@@ -72,8 +73,8 @@ impl Function {
             return None;
         }
         let command = self.read(COMMAND);
-        // SAFETY: the device does not answer while its base is all ones, which says how many bits of it are fixed;
-        // then everything is as before.
+        // SAFETY: the device does not answer while its base is all ones, which says how many bits
+        // of it are fixed; then everything is as before.
         let fixed = unsafe {
             self.write(COMMAND, command & !(ANSWERS | REACHES));
             self.write(at, u32::MAX);
@@ -91,8 +92,8 @@ impl Function {
         })
     }
 
-    /// Lets the device answer, reach memory, and interrupt by its table of vectors alone, which the capability
-    /// at `vectors` switches on.
+    /// Lets the device answer, reach memory, and interrupt by its table of vectors alone, which the
+    /// capability at `vectors` switches on.
     pub fn switch_on(&self, vectors: u8) {
         let command = self.read(COMMAND) & 0xffff;
         let control = self.read(vectors) & !VECTORS_MASKED;

@@ -16,6 +16,7 @@
 //! | `attacks` | the kernel's entries, with bases, flags, segments and stacks of no program |
 //! | `holdings` | parts of devices: whose they are, and what becomes of them |
 //! | `clock` | the time of day, alarms, events that are told at once |
+//! | `network` | sending by pages, floods, garbage |
 //! | `exhaustion` | all memory gone, on each path |
 #![no_std]
 #![no_main]
@@ -28,6 +29,7 @@ mod exceptions;
 mod exhaustion;
 mod holdings;
 mod judge;
+mod network;
 mod pages;
 mod primitives;
 mod protection;
@@ -58,6 +60,7 @@ const ALL: &[&[Scenario]] = &[
     judge::ALL,
     holdings::ALL,
     clock::ALL,
+    network::ALL,
 ];
 
 fn main() -> ! {
