@@ -11,6 +11,7 @@
 //! | [`pages`] | pages by number, from the public free list |
 //! | [`memory`] | addresses, tables, words; pages that come when they are touched |
 //! | [`slices`] | positions of the processors' vectors |
+//! | [`ring`] | pages in which the kernel tells what came |
 //! | [`archive`], [`load`] | programs that came with the root, as environments |
 //! | [`mailbox`] | a page that maker and child share |
 //! | [`console`] | printing |
@@ -31,6 +32,7 @@ pub mod load;
 pub mod mailbox;
 pub mod memory;
 pub mod pages;
+pub mod ring;
 pub mod slices;
 pub mod start;
 pub mod time;
