@@ -4,6 +4,9 @@
 use postern_image::builder::ImageBuilder;
 use postern_kernel_judge::{Verdict, image};
 use postern_verifier::Segment;
+use thiserror::Error;
+
+use crate::place;
 
 /// The images by the names of their files in the archive.
 pub fn all() -> Vec<(&'static str, Vec<u8>)> {
@@ -31,6 +34,51 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// Handlers for the network, of E-code in `programs/handlers`: the names of their files in the archive
+/// and their images.
+pub fn handlers() -> Result<Vec<(String, Vec<u8>)>, HandlerError> {
+    let folder = place::sources().join("programs/handlers");
+    let mut handlers = Vec::new();
+    for entry in std::fs::read_dir(&folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(stem) = name.strip_suffix(".c") else {
+            continue;
+        };
+        let image = handler(&std::fs::read(&path)?);
+        let image = image.map_err(|why| HandlerError::Source(name.clone().into_owned(), why))?;
+        handlers.push((format!("handler.{stem}"), image));
+    }
+    handlers.sort();
+    Ok(handlers)
+}
+
+/// The image of a handler's source.
+fn handler(source: &[u8]) -> Result<Vec<u8>, String> {
+    let options = postern_ecode::Options {
+        kernel: true,
+        ..postern_ecode::Options::default()
+    };
+    let object = postern_ecode::Compiler::new(options).compile(source);
+    let object = object.map_err(|errors| format!("{errors:?}"))?;
+    let linked = postern_ecode::link_for_kernel(&[object], STACK_LOG2);
+    Ok(linked.map_err(|error| error.to_string())?.file)
+}
+
+/// Handlers have a page of stack.
+const STACK_LOG2: u32 = 12;
+
+/// Why there are no images of handlers.
+#[derive(Debug, Error)]
+pub enum HandlerError {
+    /// A source is not there.
+    #[error("programs/handlers: {0}")]
+    Read(#[from] std::io::Error),
+    /// A source is wrong.
+    #[error("programs/handlers/{0}: {1}")]
+    Source(String, String),
+}
+
 /// What the judge says of an image, as the kernel stores it: four words.
 pub fn verdict(file: &[u8]) -> Vec<u8> {
     let Verdict {
@@ -53,6 +101,21 @@ pub fn verdict(file: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn handlers_are_accepted() {
+        let all = handlers().unwrap();
+        assert!(all.len() > 5);
+        for (name, file) in all {
+            let verdict = image(&file);
+            let accepted = verdict.verdict == postern_kernel_judge::ACCEPTED;
+            assert!(accepted, "{name}: {verdict:?}");
+            // Those of figures and counts run with interrupts off.
+            let short = (1..=16_384).contains(&verdict.longest_path);
+            let loops = matches!(&name[..], "handler.answer" | "handler.bad");
+            assert_eq!(short, !loops, "{name}: {verdict:?}");
+        }
+    }
 
     #[test]
     fn verdicts_are_what_the_names_say() {

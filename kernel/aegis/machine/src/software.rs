@@ -25,6 +25,9 @@ pub enum SoftwareError {
     /// A program cannot be put into the archive.
     #[error("the program `{0}`: {1}")]
     Program(String, ProgramError),
+    /// A handler cannot be made.
+    #[error(transparent)]
+    Handler(#[from] images::HandlerError),
     /// The package cannot be made.
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -44,6 +47,9 @@ pub fn package(root: &str, parameters: &Parameters) -> Result<Vec<u8>, SoftwareE
     for (name, file) in images::all() {
         archive.file(&format!("{name}.verdict"), &images::verdict(&file));
         archive.file(name, &file);
+    }
+    for (name, file) in images::handlers()? {
+        archive.file(&name, &file);
     }
     for (name, value) in parameters {
         archive.file(name, value.as_bytes());

@@ -1,0 +1,5 @@
+/* Has no entry. */
+long other(long a)
+{
+	return a;
+}
