@@ -12,6 +12,7 @@
 //! | [`memory`] | addresses, tables, words; pages that come when they are touched |
 //! | [`slices`] | positions of the processors' vectors |
 //! | [`ring`] | pages in which the kernel tells what came |
+//! | [`handler`] | handlers of messages, of images |
 //! | [`archive`], [`load`] | programs that came with the root, as environments |
 //! | [`mailbox`] | a page that maker and child share |
 //! | [`console`] | printing |
@@ -27,6 +28,7 @@ pub mod calls;
 pub mod console;
 pub mod context;
 pub mod entry;
+pub mod handler;
 pub mod image;
 pub mod load;
 pub mod mailbox;

@@ -205,7 +205,7 @@ fn flags(segment: &ProgramHeader) -> u64 {
 /// contexts, which it guarantees itself to have.
 fn create(entry: u64) -> Result<(u16, u32), LoadError> {
     let call = |what| move |error| LoadError::Call(what, error);
-    let window = window();
+    let window = pages::window();
     let context = memory::map_fresh(window, Mapping::WRITE).map_err(call("a page of contexts"))?;
     memory::write(window + core::mem::offset_of!(Context, begin) as u64, entry);
     let guaranteed = window + core::mem::offset_of!(Context, guaranteed) as u64;
@@ -257,7 +257,7 @@ fn quotas(child: u16, pages: u32, plan: &Plan) -> Result<(), LoadError> {
 
 /// A fresh page with what a segment has at an offset.
 fn fill(segment: &ProgramHeader, file: &[u8], offset: u64) -> Result<u32, LoadError> {
-    let window = window();
+    let window = pages::window();
     let page = memory::map_fresh(window, Mapping::WRITE)
         .map_err(|error| LoadError::Call("a page", error))?;
     if offset < segment.p_filesz {
@@ -272,14 +272,4 @@ fn fill(segment: &ProgramHeader, file: &[u8], offset: u64) -> Result<u32, LoadEr
             Err(LoadError::Call("a window", error))
         }
     }
-}
-
-/// The page of this space through which a child's pages are filled.
-fn window() -> u64 {
-    use core::sync::atomic::AtomicU64;
-    static WINDOW: AtomicU64 = AtomicU64::new(0);
-    if WINDOW.load(Relaxed) == 0 {
-        WINDOW.store(memory::reserve(1), Relaxed);
-    }
-    WINDOW.load(Relaxed)
 }

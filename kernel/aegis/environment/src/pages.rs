@@ -1,10 +1,12 @@
 //! Pages by their numbers: the free list is public, so a program chooses which it wants, and the
 //! call says whether it got it.
 
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 use postern_aegis_abi::Error;
 use postern_aegis_abi::call::NAME_NOBODY;
 
-use crate::{books, calls, entry};
+use crate::{books, calls, entry, memory};
 
 /// Slices that [`take`] waits for others to give pages back, once they were asked.
 const PATIENCE: u32 = 256;
@@ -40,4 +42,13 @@ pub fn patiently<T>(mut call: impl FnMut() -> Result<T, Error>) -> Result<T, Err
         }
     }
     call()
+}
+
+/// The page of this space through which pages are filled that are for others.
+pub fn window() -> u64 {
+    static WINDOW: AtomicU64 = AtomicU64::new(0);
+    if WINDOW.load(Relaxed) == 0 {
+        WINDOW.store(memory::reserve(1), Relaxed);
+    }
+    WINDOW.load(Relaxed)
 }
