@@ -19,6 +19,7 @@ use crate::hardware::handler::{self, Entrance, Stopped};
 use crate::hardware::interrupts;
 use crate::hardware::registers;
 use crate::machine::{Here, books};
+use crate::network;
 
 /// What a handler exports: `long message(const void *, unsigned long length, unsigned long
 /// endpoint)`. 1: the message is done with; otherwise it goes on to the ring.
@@ -165,7 +166,6 @@ pub fn window(caller: u16, arguments: [u64; 6]) -> Result<u64, Error> {
 /// A message has come for an endpoint: its handler runs, if it has one. The message lies at an
 /// offset in a page of the kernel's own. Whether that is all: otherwise it goes on to the ring.
 /// No lock is held.
-#[allow(dead_code)] // Until messages arrive.
 pub fn run(endpoint: usize, page: u32, offset: usize, length: usize) -> bool {
     let run = {
         let _holdings = books().lock_holdings();
@@ -273,7 +273,7 @@ fn send(arguments: &[u64; 6]) -> Result<u64, Ends> {
     if SENT.fetch_add(1, Relaxed) >= FRAMES {
         return said(Err(Error::Again));
     }
-    said(reply(owner(), frame))
+    said(network::reply(owner(), frame))
 }
 
 /// `long put(unsigned long place, unsigned long capability, const void *, unsigned long length)`:
@@ -308,9 +308,4 @@ fn raise(_arguments: &[u64; 6]) -> Result<u64, Ends> {
 /// `long now(void)`: the processor's counter of cycles.
 fn now(_arguments: &[u64; 6]) -> Result<u64, Ends> {
     Ok(registers::time())
-}
-
-/// Until the network does it.
-fn reply(_owner: u16, _frame: &[u8]) -> Result<(), Error> {
-    Err(Error::NoDevice)
 }

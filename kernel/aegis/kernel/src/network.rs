@@ -335,7 +335,6 @@ pub fn send(caller: u16, pieces: u64, count: u64) -> Result<u64, Error> {
 }
 
 /// Sends a frame that is copied, for `owner`, among whose frames it counts.
-#[allow(dead_code)] // Until handlers run.
 pub fn reply(owner: u16, frame: &[u8]) -> Result<(), Error> {
     let network = NETWORK.get().ok_or(Error::NoDevice)?;
     if !FRAME.contains(&frame.len()) {
