@@ -61,6 +61,7 @@ pub use link::Link;
 pub use loaded::Loaded;
 pub use lower::Options;
 pub use names::{Databases, Names, NoNames};
+pub use postern_verifier::Facts;
 pub use warning::warnings;
 
 use encode::Site;

@@ -34,6 +34,7 @@ mod clock;
 mod context;
 mod death;
 mod emergency;
+mod endpoint;
 mod entry;
 mod environment;
 mod fast;
@@ -60,6 +61,7 @@ mod user;
 
 pub use boot::Start;
 pub use emergency::Emergency;
+pub use endpoint::Endpoint;
 pub use handler::{Code, Run};
 pub use quota::Resource;
 pub use slice::{Tick, Turn};
@@ -143,6 +145,9 @@ pub trait Hardware {
     /// Makes another processor that runs this environment leave it if its claim says so
     /// ([`Environment::stopping`]). Does not wait.
     fn interrupt(&self, processor: usize);
+
+    /// An endpoint is no more: sets of filters are to be made again when there is time.
+    fn filters_changed(&self) {}
 
     /// Serves what other processors ask of this one. Called whenever something is waited for.
     fn poll(&self);

@@ -66,6 +66,11 @@ extern "C" fn other(arguments: &[u64; 6], number: u64) -> i64 {
         Call::Send => network::send(caller, arguments[0], arguments[1]),
         Call::Handler => handlers::make(caller, *arguments),
         Call::Window => handlers::window(caller, *arguments),
+        Call::Drop => {
+            let dropped = books().call(caller, call, *arguments);
+            filters::settle();
+            dropped
+        }
         Call::Judge => judge::judge(caller, arguments[0], arguments[1], arguments[2]),
         Call::Stop => stop(caller, arguments[0]),
         _ => books().call(caller, call, *arguments),

@@ -11,9 +11,10 @@ use postern_aegis_books::{Emergency, Hardware, Tick};
 
 use crate::boot::{SLICE, say};
 use crate::console;
+use crate::filters;
 use crate::hardware::memory::Words;
 use crate::hardware::switch::{self, Frame};
-use crate::hardware::{handler, interrupts, local, port, registers};
+use crate::hardware::{filters as decision, handler, interrupts, local, port, registers};
 use crate::machine::{Here, books};
 use crate::{disk, network};
 
@@ -57,6 +58,7 @@ extern "C" fn kernel_trap(frame: &mut Frame) {
         interrupts::SPURIOUS => {}
         14 if frame.is_users() => miss(frame),
         0..32 if handler::has_faulted(frame) => {}
+        0..32 if decision::escape(frame) => {}
         vector => panic!(
             "exception {vector} in the kernel: code {:#x}, at {:#x}, address {:#x}, stack {:#x}",
             frame.code,
@@ -249,6 +251,7 @@ extern "C" fn kernel_schedule() -> ! {
             look(processor);
         }
         let more = books().reap();
+        filters::settle();
         if books().environment(ROOT).claim.load(Relaxed) == claim::FREE {
             let root = books().environment(ROOT);
             let (why, at) = (root.ended.load(Relaxed), root.ended_at.load(Relaxed));

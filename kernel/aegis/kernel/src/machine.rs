@@ -7,8 +7,8 @@ use postern_aegis_abi::records::claim;
 use postern_aegis_books::{Books, Hardware};
 use spin::Once;
 
-use crate::handlers;
 use crate::hardware::{interrupts, local, memory, registers, switch, window};
+use crate::{filters, handlers};
 
 /// The processors and the memory.
 pub struct Here;
@@ -129,6 +129,10 @@ impl Hardware for Here {
             }
             local.done.store(asked, Release);
         }
+    }
+
+    fn filters_changed(&self) {
+        filters::changed();
     }
 
     fn kernel_slots(&self, table: u32) {

@@ -8,8 +8,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use postern_aegis_abi::status;
 use spin::Once;
 
+use crate::boot::say;
 use crate::hardware::serial::Console;
-use crate::hardware::{memory, port, registers};
+use crate::hardware::{arena, memory, port, registers};
 
 /// The kernel's names in the boot package: lines of address and name, in order.
 pub static NAMES: Once<&'static str> = Once::new();
@@ -21,6 +22,10 @@ static PANICKED: AtomicBool = AtomicBool::new(false);
 
 #[panic_handler]
 fn panic(info: &PanicInfo) -> ! {
+    if arena::runs_here() {
+        say(format_args!("aegis: filters were not compiled: {info}"));
+        arena::leave();
+    }
     if PANICKED.swap(true, Ordering::AcqRel) {
         // The other processor, or the panic itself: one is told.
         loop {
@@ -31,6 +36,12 @@ fn panic(info: &PanicInfo) -> ! {
     let _ = writeln!(console, "\naegis: {info}");
     backtrace(&mut console, memory::frame_pointer());
     port::stop(status::PANIC)
+}
+
+/// The library that formats text was compiled for programs that unwind. Nothing does here.
+#[unsafe(no_mangle)]
+extern "C" fn _Unwind_Resume() -> ! {
+    panic!("nothing unwinds")
 }
 
 /// Writes who called whom, from a frame on.

@@ -12,7 +12,7 @@ use postern_aegis_abi::records::{Machine, Page};
 use postern_aegis_abi::{PAGE, address};
 
 use super::loader::Range;
-use super::{local, registers};
+use super::{arena, local, registers};
 
 /// Where the kernel sees physical address 0.
 pub const PHYSICAL: u64 = 0xffff_8000_0000_0000;
@@ -221,7 +221,7 @@ pub fn make_tables(
     };
     for at in (text..end)
         .step_by(PAGE)
-        .filter(|&at| at != guard && !local::is_guard(at))
+        .filter(|&at| at != guard && !local::is_guard(at) && !arena::is_guard(at))
     {
         let flags = match at {
             _ if at < constants => GLOBAL,

@@ -4,7 +4,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `arena.rs` | memory for the judge |
+//! | `arena.rs` | memory, and a stack, for what is judged and compiled |
 //! | `port.rs`, `serial.rs` | input and output ports; the console |
 //! | `registers.rs` | control registers, and what the processor can do |
 //! | `memory.rs` | the memory map; pages as words; the kernel's own tables |
@@ -16,6 +16,7 @@
 //! | `pci.rs`, `device.rs` | devices on the bus; their registers, queues and interrupts |
 //! | `switch.rs` | entering environments |
 //! | `handler.rs`, `../handler.s` | entering handlers, and all ways out of them |
+//! | `filters.rs` | the code of endpoints' filters in window 0 |
 //! | `window.rs` | addresses for code that the verifier has accepted |
 //! | `provoke.rs` | what protections forbid, done for tests |
 //! | `../start.s`, `../entry.s` | before Rust; into the kernel and out of it |
@@ -23,6 +24,7 @@
 pub mod arena;
 pub mod descriptors;
 pub mod device;
+pub mod filters;
 pub mod handler;
 pub mod interrupts;
 pub mod loader;

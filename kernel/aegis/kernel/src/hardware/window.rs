@@ -20,19 +20,20 @@ pub const WINDOWS: u64 = 0xffff_a000_0000_0000;
 
 /// Pages of the network's in which frames arrive.
 pub const BUFFERS: u32 = 256;
-/// Pages of a text of filters, and of tables.
-const TEXT: u32 = 32;
-const TABLES: u32 = 32;
+/// Pages of a text of filters, of its tables, and of the stack.
+pub(super) const TEXT: u32 = 40;
+pub(super) const TABLES: u32 = 32;
+pub(super) const DEPTH: u32 = 4;
 
 /// Places in window 0, in pages. Nothing is at its beginning.
-const STACK: u32 = 2;
-const BUFFER: u32 = 16;
-const CALLS: u32 = BUFFER + BUFFERS;
-const TEXTS: u32 = CALLS + 1;
-const TABLE: u32 = TEXTS + 2 * TEXT;
+pub(super) const STACK: u32 = 2;
+pub(super) const BUFFER: u32 = 16;
+pub(super) const CALLS: u32 = BUFFER + BUFFERS;
+pub(super) const TEXTS: u32 = CALLS + 1;
+pub(super) const TABLE: u32 = TEXTS + 2 * TEXT;
 
 /// Pages that window 0 is made of; the page for frames of calls is behind the network's.
-const PAGES: u32 = 1 + BUFFERS + 1 + 2 * TEXT + 2 * TABLES;
+const PAGES: u32 = DEPTH + BUFFERS + 1 + 2 * TEXT + 2 * TABLES;
 /// Pages that [`make`] takes, tables among them.
 pub const TAKEN: u32 = PAGES + 4 + HOLDINGS as u32;
 
@@ -50,7 +51,7 @@ pub fn make(taken: &mut Taken) {
     let first = (taken.next / PAGE as u64) as u32;
     FIRST.store(first, Ordering::Relaxed);
     let parts = [
-        (STACK, 1, NO_EXECUTE | WRITE | GLOBAL),
+        (STACK, DEPTH, NO_EXECUTE | WRITE | GLOBAL),
         (BUFFER, BUFFERS, NO_EXECUTE | GLOBAL),
         (CALLS, 1, NO_EXECUTE | GLOBAL),
         (TEXTS, 2 * TEXT, GLOBAL),
@@ -109,6 +110,11 @@ fn set(number: usize, entry: u64) {
 /// The pages in which frames arrive.
 #[allow(dead_code)] // Until frames arrive.
 pub fn buffers() -> Range<u32> {
-    let first = FIRST.load(Ordering::Relaxed) + 1;
+    let first = page(BUFFER);
     first..first + BUFFERS
+}
+
+/// The page at a place of window 0 behind its stack.
+pub(super) fn page(place: u32) -> u32 {
+    FIRST.load(Ordering::Relaxed) + DEPTH + (place - BUFFER)
 }
