@@ -95,7 +95,6 @@ pub fn matches(caller: u16, arguments: [u64; 6]) -> Result<u64, Error> {
 /// The endpoint that gets a frame, which lies at an offset in one of [`buffers`].
 ///
 /// [`buffers`]: crate::hardware::window::buffers
-#[allow(dead_code)] // Until frames arrive.
 pub fn find(page: u32, offset: usize, length: usize) -> Option<usize> {
     filters::ask(
         Visible::arrived(page, offset, length)?,

@@ -108,7 +108,6 @@ fn set(number: usize, entry: u64) {
 }
 
 /// The pages in which frames arrive.
-#[allow(dead_code)] // Until frames arrive.
 pub fn buffers() -> Range<u32> {
     let first = page(BUFFER);
     first..first + BUFFERS

@@ -18,12 +18,14 @@
 //! | `clock` | the time of day, alarms, events that are told at once |
 //! | `network` | sending by pages, floods, garbage |
 //! | `exhaustion` | all memory gone, on each path |
+//! | `endpoints` | filters: whose frame is whose |
 #![no_std]
 #![no_main]
 
 mod arguments;
 mod attacks;
 mod clock;
+mod endpoints;
 mod environments;
 mod exceptions;
 mod exhaustion;
@@ -61,6 +63,7 @@ const ALL: &[&[Scenario]] = &[
     holdings::ALL,
     clock::ALL,
     network::ALL,
+    endpoints::ALL,
 ];
 
 fn main() -> ! {
