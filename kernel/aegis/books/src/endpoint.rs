@@ -2,7 +2,7 @@
 //!
 //! Invariant: an endpoint's text, priority and age do not change while it lives. Only the kernel
 //! makes endpoints, one call at a time, and keeps that call's caller from dying meanwhile; whenever
-//! one ends, it is told ([`Hardware::filters_changed`]).
+//! one ends, it is told ([`Hardware::endpoints_ended`]).
 
 use core::sync::atomic::Ordering::Relaxed;
 

@@ -100,11 +100,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         let _lock = self.lock_environment(owner);
         let has = &self.environment(owner).holdings;
         has.store(has.load(Relaxed).saturating_sub(1), Relaxed);
-        let was = holding.kind.load(Relaxed);
         blank(holding);
-        if was == HoldingKind::Endpoint as u32 {
-            self.hardware.filters_changed();
-        }
     }
 
     /// The call: a holding becomes another's, who must have room for it.

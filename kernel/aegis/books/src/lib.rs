@@ -146,9 +146,6 @@ pub trait Hardware {
     /// ([`Environment::stopping`]). Does not wait.
     fn interrupt(&self, processor: usize);
 
-    /// An endpoint is no more: sets of filters are to be made again when there is time.
-    fn filters_changed(&self) {}
-
     /// Serves what other processors ask of this one. Called whenever something is waited for.
     fn poll(&self);
 }

@@ -59,9 +59,8 @@ pub fn bind(caller: u16, arguments: [u64; 6]) -> Result<u64, Error> {
     match renew(&mut arena, Some(number)) {
         Ok(()) => Ok(number as u64),
         Err(error) => {
-            books().end_endpoint(number, age);
             // The code in use knows nothing of it.
-            STALE.store(false, Relaxed);
+            books().end_endpoint(number, age);
             Err(error)
         }
     }

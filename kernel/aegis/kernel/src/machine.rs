@@ -131,7 +131,7 @@ impl Hardware for Here {
         }
     }
 
-    fn filters_changed(&self) {
+    fn endpoints_ended(&self) {
         filters::changed();
     }
 

@@ -394,6 +394,10 @@ fn undo(done: Call, result: Result<u64, Error>) -> Outcome {
                 .any(|at| calls::free_slice(at, position as usize).is_ok());
             check(slice, "a slice that was taken is not there")
         }
+        // The empty filter.
+        (Call::Bind, Ok(holding)) => calls::drop_holding(holding as usize, 0)
+            .named("dropping")
+            .map(drop),
         (Call::GiveHolding | Call::RenameHolding | Call::Drop, Ok(_)) => {
             // Everybody writes to the console.
             calls::rename_holding(CONSOLE, NAME_NOBODY, NAME_EVERYBODY)

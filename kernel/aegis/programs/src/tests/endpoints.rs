@@ -1,10 +1,8 @@
 //! Endpoints: whose frame is whose. Frames come by `Matches` here, which asks the same code.
 
-use postern_aegis::abi::Call;
-use postern_aegis::{Error, books, calls};
-use postern_aegis_programs::Role;
+use postern_aegis::calls;
 
-use crate::scenario::{Named, Outcome, Why, ask_done, ask_refused, check, refused, running, same};
+use crate::scenario::{Named, Outcome, Why, check, same};
 
 crate::scenarios! {
     "endpoints.first" first;

@@ -222,6 +222,7 @@ pub struct Possessions {
     tables: u64,
     slices: u32,
     children: u16,
+    holdings: u32,
 }
 
 impl Possessions {
@@ -234,6 +235,7 @@ impl Possessions {
             tables: memory::tables(),
             slices: root.slices.load(Relaxed),
             children: root.children.load(Relaxed),
+            holdings: root.holdings.load(Relaxed),
         }
     }
 }
@@ -245,6 +247,7 @@ pub fn settle(before: &Possessions) -> Outcome {
     })?;
     let now = Possessions::now();
     let tables = (now.tables - before.tables) as u32;
+    same("holdings", now.holdings.into(), before.holdings.into())?;
     same("slices", now.slices.into(), before.slices.into())?;
     same(
         "own pages",
