@@ -17,6 +17,7 @@
 //! | `holdings` | parts of devices: whose they are, and what becomes of them |
 //! | `clock` | the time of day, alarms, events that are told at once |
 //! | `network` | sending by pages, floods, garbage |
+//! | `handlers` | handlers of messages: runs, windows, ends |
 //! | `exhaustion` | all memory gone, on each path |
 //! | `endpoints` | filters: whose frame is whose |
 #![no_std]
@@ -29,6 +30,7 @@ mod endpoints;
 mod environments;
 mod exceptions;
 mod exhaustion;
+mod handlers;
 mod holdings;
 mod judge;
 mod network;
@@ -60,6 +62,7 @@ const ALL: &[&[Scenario]] = &[
     attacks::ALL,
     exhaustion::ALL,
     judge::ALL,
+    handlers::ALL,
     holdings::ALL,
     clock::ALL,
     network::ALL,
