@@ -97,6 +97,7 @@ int main(void)
 	exceptions();
 	transfers();
 	memory();
+	filters();
 	printf("linux: done\n");
 	fflush(stdout);
 	end();

@@ -47,6 +47,7 @@ void calls(void);
 void exceptions(void);
 void transfers(void);
 void memory(void);
+void filters(void);
 
 /* Keeps the least of what some statements take, without the clock's own part. */
 #define LEAST(result, statements)                                 \

@@ -86,8 +86,10 @@ pub fn matches(caller: u16, arguments: [u64; 6]) -> Result<u64, Error> {
         }
         _ => all(frame, &mut found)?,
     };
-    let wanted = matches.min(usize::try_from(count).unwrap_or(HOLDINGS));
-    books().write_words(caller, holdings, &found[..wanted])?;
+    let room = usize::try_from(count).unwrap_or(HOLDINGS);
+    // Who asks for one has an answer in any case: 0 is nobody.
+    let stored = matches.max(usize::from(count == 1)).min(room);
+    books().write_words(caller, holdings, &found[..stored])?;
     Ok(matches as u64)
 }
 

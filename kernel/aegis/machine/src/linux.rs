@@ -131,6 +131,7 @@ fn first_files(folder: &Path) -> Result<PathBuf, LinuxError> {
             "exceptions.c",
             "transfer.c",
             "memory.c",
+            "filters.c",
             "-lpthread",
         ])
         .current_dir(&sources)

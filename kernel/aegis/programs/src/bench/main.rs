@@ -5,12 +5,13 @@
 //! |---|---|
 //! | `trusted`, `bench.s` | what is measured, between two readings of the clock |
 //! | `rows` | the least of some measurements, as a line |
-//! | `memory`, `exceptions`, `environments` | the rows |
+//! | `memory`, `exceptions`, `environments`, `filters` | the rows |
 #![no_std]
 #![no_main]
 
 mod environments;
 mod exceptions;
+mod filters;
 mod memory;
 mod rows;
 mod trusted;
@@ -45,5 +46,6 @@ fn all() -> Outcome {
     environments::transfers()?;
     environments::births()?;
     environments::slices()?;
-    memory::all()
+    memory::all()?;
+    filters::all()
 }
