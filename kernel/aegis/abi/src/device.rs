@@ -71,6 +71,8 @@ impl Request {
 
 /// Requests of one environment that can be under way at a time.
 pub const REQUESTS: usize = 16;
+/// Requests of all that can be under way at a time. The last few are for who has none.
+pub const ALL_REQUESTS: usize = 64;
 
 /// A piece of a frame: an element of the array that [`Send`](crate::Call::Send) takes.
 #[repr(C)]

@@ -50,6 +50,8 @@ errors! {
     14 Exhausted,
     /// The machine has no such device.
     15 NoDevice,
+    /// The device could not do it.
+    16 Failed,
 }
 
 impl Error {

@@ -51,6 +51,7 @@ mod map;
 mod page;
 mod quota;
 mod reap;
+mod request;
 mod revocation;
 mod ring;
 mod slice;
@@ -64,6 +65,7 @@ pub use emergency::Emergency;
 pub use endpoint::Endpoint;
 pub use handler::{Code, Run};
 pub use quota::Resource;
+pub use request::{Block, UnderWay};
 pub use slice::{Tick, Turn};
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};

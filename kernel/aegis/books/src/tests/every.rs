@@ -10,13 +10,14 @@ use std::vec::Vec;
 
 use postern_aegis_abi::call::{self, ANY, RIGHT_CONTROL, TABLE};
 use postern_aegis_abi::context::{GUARANTEES, Place};
+use postern_aegis_abi::device::Request;
 use postern_aegis_abi::records::{HoldingKind, Kind, end, stopping};
 use postern_aegis_abi::{Call, Context, Error, HOLDINGS, ROOT, address};
 
 use super::authority::Model;
 use super::check::check;
 use super::machine::{Chance, Processor};
-use super::{sums, world};
+use super::{requests, sums, world};
 use crate::{Books, Hardware, Tick};
 
 type World<'a> = Books<'a, Processor<'a>>;
@@ -110,6 +111,33 @@ impl Run {
             let endpoint = books.holding(number);
             endpoint.handler.store(handler as u32, Relaxed);
         }
+    }
+
+    /// Somebody asks the disk, or the disk is done with something.
+    fn disk(&mut self, here: &Processor<'_>, who: u16) {
+        let books = here.books();
+        if who == 0 || self.chance.one_in(2) {
+            // In any order, as a device likes.
+            let all: Vec<usize> = {
+                let under_way = here.memory.under_way.lock().expect("it is whole");
+                under_way.taken().map(|(place, ..)| place).collect()
+            };
+            if !all.is_empty() {
+                requests::done(here, self.chance.of(&all));
+            }
+            return;
+        }
+        let request = Request {
+            operation: self.chance.below(3),
+            holding: self.holding(&books, who),
+            block: self.chance.below(8),
+            page: self.page(&books, who),
+            capability: self.word(),
+            authority: self.word(),
+            tag: self.chance.word(),
+        };
+        let result = requests::ask(here, who, &request).map(|_| 0);
+        *self.done.entry((Call::Blocks, result.err())).or_default() += 1;
     }
 
     /// Time passes, on both processors at once.
@@ -396,6 +424,7 @@ impl Run {
             5 if current != 0 => self.scribble(&books, current),
             6 if current != 0 && self.chance.one_in(3) => self.take_holding(&books, current),
             7 if self.chance.one_in(2) => self.pass(here),
+            8 => self.disk(here, current),
             _ if current != 0 => self.call(&books, current),
             _ => {
                 world::next(here);
@@ -433,6 +462,7 @@ fn run(seed: u64, steps: usize, done: &mut Done) -> (usize, u32) {
         let processor = run.chance.below(2) as usize;
         run.step(&here[processor]);
         sums::check(&books);
+        requests::check(&here[0]);
         if step % 16 == 0 {
             check(&books);
         }
@@ -457,6 +487,9 @@ fn two_hundred_thousand_steps() {
         let count = done.get(&(description.call, None)).copied().unwrap_or(0);
         assert!(count >= 10, "{}: {count}", description.name);
     }
+    let asked = |error: Option<Error>| done.get(&(Call::Blocks, error)).copied();
+    let asked = [None, Some(Error::Again), Some(Error::Denied)].map(asked);
+    assert!(asked.iter().all(|count| *count >= Some(10)), "{asked:?}");
     assert!(taken >= 10, "{taken}");
 }
 
@@ -488,6 +521,8 @@ fn two_processors_at_the_same_time() {
         });
         check(&books);
         sums::check(&books);
+        requests::check(&here[0]);
+        requests::all_done(&here[0]);
         for number in 1..256 {
             books.end(number, end::DESTROYED, 0);
         }

@@ -14,7 +14,7 @@ use postern_aegis_abi::PROCESSORS;
 use postern_aegis_abi::address::index;
 use postern_aegis_abi::records::{Machine, Page, claim};
 
-use crate::{Books, Hardware};
+use crate::{Books, Hardware, UnderWay};
 
 pub const KEY: [u8; 16] = *b"sixteen bytes of";
 
@@ -33,6 +33,8 @@ pub struct Memory {
     pub threads: bool,
     /// The counter of cycles.
     pub time: AtomicU64,
+    /// What the disk is asked, with its lock.
+    pub under_way: Mutex<UnderWay>,
     last: [AtomicU32; 2],
     asked: [AtomicBool; 2],
     /// A thread has come to a bad end: the other one does not wait for it.
@@ -83,6 +85,7 @@ impl Memory {
             known: Default::default(),
             threads,
             time: AtomicU64::new(1),
+            under_way: Mutex::new(UnderWay::new()),
             last: Default::default(),
             asked: Default::default(),
             failed: AtomicBool::new(false),

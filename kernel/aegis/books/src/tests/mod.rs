@@ -11,6 +11,7 @@ mod machine;
 mod model;
 mod random;
 mod ranges;
+mod requests;
 mod revocation;
 mod slices;
 mod sums;
