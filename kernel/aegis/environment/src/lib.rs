@@ -12,6 +12,7 @@
 //! | [`memory`] | addresses, tables, words; pages that come when they are touched |
 //! | [`slices`] | positions of the processors' vectors |
 //! | [`ring`] | pages in which the kernel tells what came |
+//! | [`disk`] | the disk: requests, and what became of them |
 //! | [`handler`] | handlers of messages, of images |
 //! | [`archive`], [`load`] | programs that came with the root, as environments |
 //! | [`mailbox`] | a page that maker and child share |
@@ -27,6 +28,7 @@ pub mod books;
 pub mod calls;
 pub mod console;
 pub mod context;
+pub mod disk;
 pub mod entry;
 pub mod handler;
 pub mod image;

@@ -266,7 +266,10 @@ extern "C" fn kernel_schedule() -> ! {
             interrupts::start_clock(SLICE);
             begin(books().environment(turn.environment), turn.entry);
         }
-        if !more {
+        if more {
+            // What is left may wait for a device.
+            registers::let_in();
+        } else {
             registers::wait();
         }
     }

@@ -89,6 +89,10 @@ roles! {
     /// As `Registers` and `Vectors`, serves requests, and is told of an alarm again and again, at
     /// once: how often is in `OTHER`.
     Alarms,
+    /// Reads blocks of range `FIRST`, of which it may read 64, as many at a time as it can; counts
+    /// in `ERRORS` what fails. `SECOND` 1: it is told of them at once, keeps patterns in registers
+    /// meanwhile and serves requests; how often it is told is in `OTHER`.
+    Disk,
     /// Never ends a request: the caller waits until it dies.
     Hold,
     /// Frees handed pages: a swap server that keeps what it is given.

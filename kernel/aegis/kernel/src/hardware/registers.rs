@@ -138,6 +138,12 @@ pub fn wait() {
     unsafe { asm!("sti", "hlt", "cli") }
 }
 
+/// Serves interrupts that have come.
+pub fn let_in() {
+    // SAFETY: as above.
+    unsafe { asm!("sti", "nop", "cli") }
+}
+
 /// Stops this processor until an interrupt.
 pub fn halt() {
     // SAFETY: as above, without letting interrupts in.

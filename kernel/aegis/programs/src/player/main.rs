@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `work` | that compute and check: memory, registers |
 //! | `obey` | that make calls for the maker |
+//! | `disk` | that ask the disk |
 //! | `peers` | that ask and answer others |
 //! | `give` | that are asked to give pages back |
 //! | `misbehave` | that do not stop, or crash |
 #![no_std]
 #![no_main]
 
+mod disk;
 mod give;
 mod misbehave;
 mod obey;
@@ -29,6 +31,7 @@ fn main() -> ! {
         Some(Role::Vectors) => work::vectors(),
         Some(Role::Obey) => obey::obey(),
         Some(Role::Alarms) => work::alarms(),
+        Some(Role::Disk) => disk::disk(),
         Some(Role::Watch) => obey::watch(),
         Some(Role::Serve) => peers::serve(),
         Some(Role::Ask) => peers::ask(),

@@ -18,6 +18,7 @@
 //! | `clock` | the time of day, alarms, events that are told at once |
 //! | `network` | sending by pages, floods, garbage |
 //! | `handlers` | handlers of messages: runs, windows, ends |
+//! | `disk` | blocks, read and written; pages that are lent; ranges and capabilities |
 //! | `exhaustion` | all memory gone, on each path |
 //! | `endpoints` | filters: whose frame is whose |
 #![no_std]
@@ -26,6 +27,7 @@
 mod arguments;
 mod attacks;
 mod clock;
+mod disk;
 mod endpoints;
 mod environments;
 mod exceptions;
@@ -65,6 +67,7 @@ const ALL: &[&[Scenario]] = &[
     handlers::ALL,
     holdings::ALL,
     clock::ALL,
+    disk::ALL,
     network::ALL,
     endpoints::ALL,
 ];
