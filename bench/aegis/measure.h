@@ -48,6 +48,7 @@ void exceptions(void);
 void transfers(void);
 void memory(void);
 void filters(void);
+void network(void);
 
 /* Keeps the least of what some statements take, without the clock's own part. */
 #define LEAST(result, statements)                                 \

@@ -1,6 +1,6 @@
 /* Table 11: a counter in a frame of 60 bytes goes to and fro between this machine and a peer, over UDP. The
  * peer answers on its own clock, so what counts is what was executed meanwhile, which the emulator
- * knows. The last messages of each measurement wait for the peer, not for this processor. */
+ * knows. */
 #include "measure.h"
 
 #include <arpa/inet.h>
@@ -15,9 +15,13 @@
 #include <sys/syscall.h>
 
 #define ROUNDS 64
-#define MEASUREMENTS 5
-/* What the peer is told by frames of this type: see machine/src/peer.rs. */
+#define MEASUREMENTS 20
+#define OWN_ADDRESS "10.0.0.2"
+#define PEER_ADDRESS "10.0.0.1"
+#define PEER_STATION { 0x52, 0x54, 0, 0, 0, 2 }
+/* What the peer is asked by frames of this type: kernel/aegis/machine/src/peer.rs. */
 #define COMMANDS 0x88b5
+#define ROUNDS_ASKED 4
 
 static void load(const char *name)
 {
@@ -59,6 +63,12 @@ static void configure(int socket)
 	request.ifr_flags = IFF_UP | IFF_RUNNING;
 	if (ioctl(socket, SIOCSIFFLAGS, &request))
 		fail("the interface");
+	/* Frames are dropped until the kernel has seen that there is a link. */
+	do {
+		usleep(1000);
+		if (ioctl(socket, SIOCGIFFLAGS, &request))
+			fail("the link");
+	} while (!(request.ifr_flags & IFF_RUNNING));
 	memcpy(&peer.arp_pa, &other, sizeof other);
 	peer.arp_ha.sa_family = ARPHRD_ETHER;
 	memcpy(peer.arp_ha.sa_data, station, sizeof station);
@@ -66,13 +76,15 @@ static void configure(int socket)
 		fail("the peer's address");
 }
 
-/* Has the peer begin: so many messages, the first of which is its own. */
-static void begin(int raw, unsigned rounds)
+/* Has the peer begin with so many rounds. */
+static void begin(int raw, uint64_t rounds)
 {
 	static const unsigned char station[] = PEER_STATION;
 	struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_protocol = htons(COMMANDS), .sll_ifindex = (int)if_nametoindex("eth0"), .sll_halen = 6 };
-	unsigned char command[46] = { PING_PONG, rounds >> 24, rounds >> 16, rounds >> 8, rounds };
+	unsigned char command[46] = { 0 };
+	uint64_t words[2] = { ROUNDS_ASKED, rounds };
 
+	memcpy(command + 2, words, sizeof words);
 	memcpy(to.sll_addr, station, sizeof station);
 	if (sendto(raw, command, sizeof command, 0, (struct sockaddr *)&to, sizeof to) < 0)
 		fail("a command to the peer");
@@ -83,12 +95,15 @@ static void answer(int socket)
 {
 	struct sockaddr_in from;
 	socklen_t size = sizeof from;
-	uint64_t counter;
+	struct {
+		uint64_t counter;
+		char rest[10];
+	} __attribute__((packed)) message;
 
-	if (recvfrom(socket, &counter, sizeof counter, 0, (struct sockaddr *)&from, &size) != sizeof counter)
+	if (recvfrom(socket, &message, sizeof message, 0, (struct sockaddr *)&from, &size) != sizeof message)
 		fail("a message");
-	counter = __builtin_bswap64(__builtin_bswap64(counter) + 1);
-	if (sendto(socket, &counter, sizeof counter, 0, (struct sockaddr *)&from, size) != sizeof counter)
+	message.counter = __builtin_bswap64(__builtin_bswap64(message.counter) + 1);
+	if (sendto(socket, &message, sizeof message, 0, (struct sockaddr *)&from, size) != sizeof message)
 		fail("an answer");
 }
 
@@ -104,14 +119,15 @@ void network(void)
 	if (messages < 0 || raw < 0 || bind(messages, (struct sockaddr *)&own, sizeof own))
 		fail("sockets");
 	configure(messages);
+	/* What the kernel does by itself after a boot is over. */
+	sleep(3);
 	for (int measurement = 0; measurement < MEASUREMENTS; measurement++) {
-		begin(raw, ROUNDS + 2);
+		begin(raw, ROUNDS + 1);
 		answer(messages);
 		MARK(BEGIN);
 		for (int round = 0; round < ROUNDS; round++)
 			answer(messages);
 		MARK(END);
-		answer(messages);
 	}
 	MARK(ROW);
 	printf("figure round-trip busy %u\n", ROUNDS);

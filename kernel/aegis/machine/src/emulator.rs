@@ -19,6 +19,9 @@ pub struct Machine {
     /// One instruction is one nanosecond of the machine's, so that runs are the same to the
     /// instruction. Processors take turns then, and random numbers are known: for figures only.
     pub counted: bool,
+    /// Counted, it idles by the host's clock: for what waits for a [`Peer`]. Otherwise it skips the
+    /// time until the next clock of its own, again and again while it waits.
+    pub waits: bool,
     /// Memory in MiB.
     pub memory: u32,
     /// After this the machine is ended.
@@ -40,6 +43,7 @@ impl Default for Machine {
         Machine {
             processors: 1,
             counted: false,
+            waits: false,
             memory: 128,
             limit: Duration::from_secs(120),
             network: false,
@@ -117,7 +121,10 @@ impl Machine {
         match self.counted {
             // Neither random numbers nor the time of day differ between runs.
             true => {
-                add("-accel tcg,thread=single -icount shift=0,sleep=off");
+                let sleep = if self.waits { "on" } else { "off" };
+                add(&format!(
+                    "-accel tcg,thread=single -icount shift=0,sleep={sleep}"
+                ));
                 add("-seed 1 -rtc base=2000-01-01,clock=vm");
             }
             false => add("-accel tcg,thread=multi"),

@@ -76,25 +76,37 @@ impl Linux {
             .kernel()
             .ok_or_else(|| LinuxError::Kernel(self.version.clone()))?;
         let folder = place::target().join("linux");
-        let initial = first_files(&folder)?;
+        let modules = kernel.with_file_name("modules");
+        let initial = first_files(&folder, &modules)?;
         let mut line =
             "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic reboot=t tsc=reliable".to_owned();
         if self.mitigations_off {
             line += " mitigations=off";
         }
-        let machine = Machine {
+        let alone = Machine {
             counted: true,
             memory: 512,
             limit: Duration::from_secs(300),
             ..Machine::default()
         };
-        let software = Software {
+        let mut software = Software {
             kernel,
             initial,
             line,
         };
-        let (ended, counts) = count::run(&machine, &software, &folder)?;
-        self.read(&ended, &counts)
+        let (ended, counts) = count::run(&alone, &software, &folder)?;
+        let mut baseline = self.read(&ended, &counts)?;
+        let with_peer = Machine {
+            waits: true,
+            network: true,
+            ..alone
+        };
+        // Idling is a halt, not a loop.
+        software.line += " idle=halt cpuidle.off=1 -- network";
+        let (ended, counts) = count::run(&with_peer, &software, &folder)?;
+        let with_peer = self.read(&ended, &counts)?;
+        baseline.figures.extend(with_peer.figures);
+        Ok(baseline)
     }
 
     fn read(&self, ended: &Ended, counts: &str) -> Result<Baseline, LinuxError> {
@@ -113,8 +125,8 @@ impl Linux {
     }
 }
 
-/// Compiles the program and puts it into a first file system.
-fn first_files(folder: &Path) -> Result<PathBuf, LinuxError> {
+/// Compiles the program and puts it into a first file system, with modules for its network.
+fn first_files(folder: &Path, modules: &Path) -> Result<PathBuf, LinuxError> {
     let file = |path: &Path| {
         let path = path.to_owned();
         move |error| LinuxError::File(path, error)
@@ -132,6 +144,7 @@ fn first_files(folder: &Path) -> Result<PathBuf, LinuxError> {
             "transfer.c",
             "memory.c",
             "filters.c",
+            "network.c",
             "-lpthread",
         ])
         .current_dir(&sources)
@@ -145,6 +158,14 @@ fn first_files(folder: &Path) -> Result<PathBuf, LinuxError> {
     archive.folder("dev");
     archive.device("dev/console", (5, 1));
     archive.folder("sys");
+    archive.folder("modules");
+    for entry in std::fs::read_dir(modules).map_err(file(modules))? {
+        let path = entry.map_err(file(modules))?.path();
+        if let Some(name) = path.file_name().and_then(|name| name.to_str()) {
+            let bytes = std::fs::read(&path).map_err(file(&path))?;
+            archive.file(&format!("modules/{name}"), &bytes);
+        }
+    }
     archive.file("init", &std::fs::read(&init).map_err(file(&init))?);
     emulator::write(folder, "first.cpio", &archive.finish()).map_err(file(folder))
 }
