@@ -256,16 +256,18 @@ calls! {
     40 Bind(filter, length, priority, ring) stack
         /// An endpoint: arriving frames that a filter accepts (an expression of at most 512 bytes)
         /// go to the pages that a ring names, unless a filter of a higher priority, or of the same
-        /// and older, accepts them. Its number is the result. The root may take others' frames.
-        needs "quota of holdings; that no other environment's filter loses frames by it" errors [Argument, Unmapped, Denied, Taken, Quota, Exhausted, NoDevice];
+        /// and older, accepts them. Its number is the result. The root may take others' frames. It is
+        /// compiled together with all others, in time that the caller pays for in slices.
+        needs "quota of holdings; that no other environment's filter loses frames by it" errors [Argument, Unmapped, Denied, Kind, Taken, Quota, Exhausted];
     41 Direct(holding, ring, handler) stack
         /// Where frames of an endpoint go from now on: to an own handler first (0: none), then to
         /// the ring that stands in an own page (0: none).
         needs "ownership of endpoint and handler" errors [Argument, Denied, Kind];
     42 Matches(frame, length, holdings, count) stack
         /// Which endpoints' filters accept a frame in the caller's memory, the one that gets it
-        /// first: their numbers are stored as words. The result is how many there are.
-        needs "nothing" errors [Argument, Unmapped, NoDevice];
+        /// first: their numbers are stored as words. The result is how many there are. For one alone
+        /// the compiled filters are asked, and 0 is stored if there is none.
+        needs "nothing" errors [Argument, Unmapped, Exhausted];
     43 Send(pieces, count) stack
         /// Sends a frame that is gathered from an array of pieces in the caller's memory. Their pages stay where
         /// they are until the device is done with them, which the context counts.

@@ -68,7 +68,7 @@ extern "C" fn other(arguments: &[u64; 6], number: u64) -> i64 {
         Call::Window => handlers::window(caller, *arguments),
         Call::Drop => {
             let dropped = books().call(caller, call, *arguments);
-            filters::settle();
+            filters::settle(Some(caller));
             dropped
         }
         Call::Judge => judge::judge(caller, arguments[0], arguments[1], arguments[2]),

@@ -251,7 +251,7 @@ extern "C" fn kernel_schedule() -> ! {
             look(processor);
         }
         let more = books().reap();
-        filters::settle();
+        filters::settle(None);
         if books().environment(ROOT).claim.load(Relaxed) == claim::FREE {
             let root = books().environment(ROOT);
             let (why, at) = (root.ended.load(Relaxed), root.ended_at.load(Relaxed));

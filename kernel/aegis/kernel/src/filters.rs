@@ -56,7 +56,8 @@ pub fn bind(caller: u16, arguments: [u64; 6]) -> Result<u64, Error> {
     let mut arena = arena::hold(|| Here.poll());
     let number = books().new_endpoint(caller, text, priority, ring)?;
     let age = books().holding(number).first.load(Relaxed);
-    match renew(&mut arena, Some(number)) {
+    let renewed = paid(caller, || renew(&mut arena, Some(number)));
+    match renewed {
         Ok(()) => Ok(number as u64),
         Err(error) => {
             // The code in use knows nothing of it.
@@ -84,7 +85,7 @@ pub fn matches(caller: u16, arguments: [u64; 6]) -> Result<u64, Error> {
             found[0] = first.unwrap_or(0) as u64;
             first.iter().len()
         }
-        _ => all(frame, &mut found)?,
+        _ => all(caller, frame, &mut found)?,
     };
     let room = usize::try_from(count).unwrap_or(HOLDINGS);
     // Who asks for one has an answer in any case: 0 is nobody.
@@ -117,13 +118,13 @@ pub fn changed() {
     STALE.store(true, Relaxed);
 }
 
-/// Makes the code anew if an endpoint has ended since it was made.
-pub fn settle() {
+/// Makes the code anew if an endpoint has ended since it was made; somebody may pay for it.
+pub fn settle(payer: Option<u16>) {
     if STALE.load(Relaxed) {
         let mut arena = arena::hold(|| Here.poll());
         if STALE.swap(false, AcqRel) {
             // Fewer filters have room where more had.
-            let _ = renew(&mut arena, None);
+            let _ = paid(payer.unwrap_or(ROOT), || renew(&mut arena, None));
         }
     }
 }
@@ -177,10 +178,10 @@ fn set(endpoints: &[Endpoint], new: Option<usize>) -> Result<Set, Error> {
 }
 
 /// All endpoints whose filters accept a frame, and how many there are.
-fn all(frame: &[u8], found: &mut [u64; HOLDINGS]) -> Result<usize, Error> {
+fn all(caller: u16, frame: &[u8], found: &mut [u64; HOLDINGS]) -> Result<usize, Error> {
     let mut arena = arena::hold(|| Here.poll());
     let bound = Bound::now();
-    let ids = arena.run(|| {
+    let ask = || {
         let set = set(bound.all(), None)?;
         let mut ids = [0; HOLDINGS];
         let all = set.all(frame, frame.len() as u32, &mut Scratch::default());
@@ -188,12 +189,21 @@ fn all(frame: &[u8], found: &mut [u64; HOLDINGS]) -> Result<usize, Error> {
             *to = id.0 as usize;
         }
         Ok((ids, all.len()))
-    });
+    };
+    let ids = paid(caller, || arena.run(ask));
     let (ids, count) = ids.unwrap_or(Err(Error::Exhausted))?;
     for (to, index) in found.iter_mut().zip(&ids[..count]) {
         *to = bound.list[*index].number as u64;
     }
     Ok(count)
+}
+
+/// Does what takes long on behalf of a caller, who pays for it in slices.
+fn paid<T>(caller: u16, work: impl FnOnce() -> T) -> T {
+    let start = registers::time();
+    let result = work();
+    books().pays_for(caller, registers::time().wrapping_sub(start));
+    result
 }
 
 /// Bytes of the caller's memory, no more than there is room for.
