@@ -236,6 +236,8 @@ fn arrive(page: u32, length: usize) {
     let time = registers::time();
     let record = &books().machine.network;
     record.arrived.fetch_add(1, Relaxed);
+    let filled = &FILLED[page.wrapping_sub(window::buffers().start) as usize % FILLED.len()];
+    filled.fetch_max(length as u32, Relaxed);
     if !FRAME.contains(&length) {
         record.unclaimed.fetch_add(1, Relaxed);
         return;
@@ -243,6 +245,25 @@ fn arrive(page: u32, length: usize) {
     match filters::find(page, AT, length) {
         Some(endpoint) => deliver(endpoint, page, length, time),
         None => _ = record.unclaimed.fetch_add(1, Relaxed),
+    }
+}
+
+/// By page in which frames arrive: the longest frame since the page was cleared behind one.
+static FILLED: [AtomicU32; window::BUFFERS as usize] =
+    [const { AtomicU32::new(0) }; window::BUFFERS as usize];
+
+/// Clears what earlier frames have left behind a frame: its handler sees all of the page.
+fn clear_behind(page: u32, length: usize) {
+    let filled = &FILLED[page.wrapping_sub(window::buffers().start) as usize % FILLED.len()];
+    let end = AT + filled.swap(length as u32, Relaxed) as usize;
+    let words = Here.words(page);
+    let from = AT + length;
+    if let (Some(word), 1..) = (words.get(from / 8), from % 8) {
+        word.fetch_and((1 << (8 * (from % 8))) - 1, Relaxed);
+    }
+    let behind = from.div_ceil(8)..end.min(PAGE).div_ceil(8);
+    for word in words.get(behind).unwrap_or_default() {
+        word.store(0, Relaxed);
     }
 }
 
@@ -262,6 +283,9 @@ fn deliver(endpoint: usize, page: u32, length: usize, time: u64) {
         return;
     }
     holding.arrived.fetch_add(1, Relaxed);
+    if handler != 0 {
+        clear_behind(page, length);
+    }
     if handler != 0 && handlers::run(endpoint, page, AT, length) {
         return;
     }

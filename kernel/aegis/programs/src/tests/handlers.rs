@@ -19,6 +19,7 @@ crate::scenarios! {
     "handlers.pages" given;
     "handlers.windows" windows;
     "handlers.run" runs;
+    "handlers.behind" behind;
     "handlers.pass" pass;
     "handlers.vector" vector;
     "handlers.faults" faults;
@@ -286,6 +287,28 @@ fn runs() -> Outcome {
     check(line.record().spent.load(Relaxed) > 0, "no time")?;
     let mut line = line;
     check(line.ring.next().is_none(), "the ring was told")?;
+    line.end()
+}
+
+/// Nothing of earlier frames is behind a message, in the page that its handler sees.
+fn behind() -> Outcome {
+    if !is_there() {
+        return Ok(());
+    }
+    let line = Line::new("handler.behind")?;
+    (64..PAGE as u64)
+        .step_by(8)
+        .for_each(|at| memory::write(line.frame.0 + at, u64::MAX));
+    // Each page in which frames arrive has had a long one.
+    for _ in 0..300 {
+        line.message(1514)?;
+    }
+    for length in [60, 61, 63, 64, 67] {
+        let found = line.word(0);
+        line.message(length)?;
+        same("bytes of others", line.word(0), found)?;
+    }
+    check(line.word(1) == 305, "it was not looked for")?;
     line.end()
 }
 
