@@ -13,6 +13,7 @@ mod environments;
 mod exceptions;
 mod filters;
 mod memory;
+mod network;
 mod rows;
 mod trusted;
 
@@ -47,5 +48,6 @@ fn all() -> Outcome {
     environments::births()?;
     environments::slices()?;
     memory::all()?;
-    filters::all()
+    filters::all()?;
+    network::all()
 }
