@@ -85,8 +85,18 @@ impl Ring {
         true
     }
 
+    /// Gives the page back.
+    pub fn free(self) -> Result<(), Error> {
+        pages::free(self.page)
+    }
+}
+
+/// What came, in its order.
+impl Iterator for Ring {
+    type Item = Told;
+
     /// The next thing that came. Its entry can be made ready anew.
-    pub fn next(&mut self) -> Option<Told> {
+    fn next(&mut self) -> Option<Told> {
         let filled = memory::read(self.at + offset_of!(Page, filled) as u64);
         // Its own memory, which only the kernel and this program write.
         if filled == self.taken {
@@ -100,10 +110,5 @@ impl Ring {
             what: word(offset_of!(Entry, what)),
             result: word(offset_of!(Entry, result)),
         })
-    }
-
-    /// Gives the page back.
-    pub fn free(self) -> Result<(), Error> {
-        pages::free(self.page)
     }
 }

@@ -14,6 +14,7 @@
 //! | [`ROUNDS`] | rounds | sends a counter by UDP, and it plus one when it comes back plus one | rounds, rounds lost |
 //! | [`PING`] | rounds | sends requests for ICMP echo, each when the last one is answered | rounds, rounds lost |
 //! | [`SEEN`] | | | frames of other types since the last time, the last one's length, its hash |
+//! | [`SLEEP`] | milliseconds | takes nothing for so long | the same number |
 
 mod frame;
 
@@ -39,6 +40,8 @@ pub const ROUNDS: u64 = 4;
 pub const PING: u64 = 5;
 /// Says what it has seen.
 pub const SEEN: u64 = 6;
+/// Takes nothing for a while.
+pub const SLEEP: u64 = 7;
 /// In the first word: this is what came of it.
 pub const REPORT: u64 = 0x100;
 
@@ -194,6 +197,10 @@ impl Work {
                     since: Instant::now(),
                 });
                 self.next_round();
+            }
+            SLEEP => {
+                std::thread::sleep(Duration::from_millis(first.min(10_000)));
+                self.report(asked, [first, 0, 0]);
             }
             SEEN => {
                 let seen = std::mem::take(&mut self.seen);

@@ -101,4 +101,6 @@ roles! {
     /// about. Thawed, it begins anew, with `PROGRESS` 1, and says in `RESULT` how many of them the
     /// kernel kept.
     Submitted,
+    /// Sends frames of an own page as fast as it can.
+    Transmit,
 }

@@ -12,6 +12,8 @@ pub const ROUNDS: u64 = 4;
 pub const PING: u64 = 5;
 /// Says what it has seen.
 pub const SEEN: u64 = 6;
+/// Takes nothing for a while: milliseconds.
+pub const SLEEP: u64 = 7;
 /// In the first word: this is what came of it.
 pub const REPORT: u64 = 0x100;
 

@@ -40,6 +40,7 @@ fn main() -> ! {
         Some(Role::Swap) => give::swap(),
         Some(Role::Comply) => give::comply(),
         Some(Role::Refuse) => give::refuse(),
+        Some(Role::Transmit) => peers::transmit(),
         Some(Role::Greedy) => misbehave::greedy(),
         Some(Role::Crash) => misbehave::crash(),
         Some(Role::Guarantee) => misbehave::guarantee(),

@@ -1,8 +1,9 @@
 //! Roles that ask and answer other environments.
 
+use postern_aegis::abi::device::Piece;
 use postern_aegis::entry::{self, Message};
-use postern_aegis::mailbox;
-use postern_aegis_programs::words;
+use postern_aegis::{Mapping, calls, mailbox, memory};
+use postern_aegis_programs::{peer, words};
 
 use crate::obey::idle;
 
@@ -64,4 +65,27 @@ pub fn hold() -> ! {
     });
     mailbox::set(words::ASKED, 0);
     idle()
+}
+
+/// Sends frames that the peer only counts.
+pub fn transmit() -> ! {
+    let at = memory::reserve(1);
+    let page = memory::map_fresh(at, Mapping::WRITE);
+    let mut header = peer::HEADER;
+    header[13] = 0xb6;
+    memory::write_bytes(at, &header);
+    let piece = Piece {
+        place: u64::from(page.unwrap_or(0)) << 12,
+        length: 60,
+        capability: 0,
+    };
+    loop {
+        match calls::send(&[piece]) {
+            Ok(_) => mailbox::add(words::PROGRESS, 1),
+            Err(error) => {
+                mailbox::set(words::RESULT, error as i64 as u64);
+                entry::yield_slice();
+            }
+        }
+    }
 }

@@ -16,15 +16,17 @@
 //! | `attacks` | the kernel's entries, with bases, flags, segments and stacks of no program |
 //! | `holdings` | parts of devices: whose they are, and what becomes of them |
 //! | `clock` | the time of day, alarms, events that are told at once |
-//! | `network` | sending by pages, floods, garbage |
 //! | `handlers` | handlers of messages: runs, windows, ends |
 //! | `disk` | blocks, read and written; pages that are lent; ranges and capabilities |
+//! | `network`, `arrivals` | sending by pages; floods, garbage |
+//! | `listener` | what scenarios about the network share |
 //! | `exhaustion` | all memory gone, on each path |
 //! | `endpoints` | filters: whose frame is whose |
 #![no_std]
 #![no_main]
 
 mod arguments;
+mod arrivals;
 mod attacks;
 mod clock;
 mod disk;
@@ -35,6 +37,7 @@ mod exhaustion;
 mod handlers;
 mod holdings;
 mod judge;
+mod listener;
 mod network;
 mod pages;
 mod primitives;
@@ -69,6 +72,7 @@ const ALL: &[&[Scenario]] = &[
     clock::ALL,
     disk::ALL,
     network::ALL,
+    arrivals::ALL,
     endpoints::ALL,
 ];
 

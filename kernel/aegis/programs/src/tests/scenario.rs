@@ -4,7 +4,7 @@ use core::fmt;
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::abi::Call;
-use postern_aegis::abi::records::claim;
+use postern_aegis::abi::records::{HoldingKind, claim};
 use postern_aegis::calls::{self, Target};
 use postern_aegis::load::{self, Child, LoadError, Plan};
 use postern_aegis::{Error, books, entry, memory, slices};
@@ -210,6 +210,13 @@ pub fn clear() {
         .filter(|record| record.parent.load(Relaxed) == own)
     {
         let _ = calls::destroy(Target::child(record.number.load(Relaxed)));
+    }
+    for (number, holding) in books::machine().holdings.iter().enumerate() {
+        let kind = HoldingKind::of(holding.kind.load(Relaxed));
+        let ends = matches!(kind, Some(HoldingKind::Endpoint | HoldingKind::Handler));
+        if ends && holding.owner.load(Relaxed) == own {
+            let _ = calls::drop_holding(number, 0);
+        }
     }
     let _ = wait("", || books::environment(own).children.load(Relaxed) == 0);
 }
