@@ -3,7 +3,7 @@
 use std::env::var;
 use std::path::Path;
 
-const ROOTS: &[&str] = &["hello", "monitor", "tests", "demo", "bench", "fuzz"];
+const ROOTS: &[&str] = &["hello", "echo", "monitor", "tests", "demo", "bench", "fuzz"];
 const OTHERS: &[&str] = &["player", "hammer", "bounce"];
 
 fn main() {

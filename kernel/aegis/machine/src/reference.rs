@@ -105,15 +105,17 @@ mod tests {
         );
     }
 
-    /// What the guide shows is the smallest root, which tests boot.
+    /// What the guides show are roots that tests boot.
     #[test]
-    fn the_guide_shows_a_program_that_is_there() {
+    fn the_guides_show_programs_that_are_there() {
         let read = |path: &str| {
             let path = crate::place::repository().join(path);
             std::fs::read_to_string(path).expect("a file of the repository")
         };
-        let program = read("kernel/aegis/programs/src/hello/main.rs");
-        let code = &program[program.find("#![no_std]").expect("its first line")..];
-        assert!(read("docs/src/guide/aegis.md").contains(code));
+        for (program, page) in [("hello", "aegis"), ("echo", "aegis-devices")] {
+            let program = read(&format!("kernel/aegis/programs/src/{program}/main.rs"));
+            let code = &program[program.find("#![no_std]").expect("its first line")..];
+            assert!(read(&format!("docs/src/guide/{page}.md")).contains(code));
+        }
     }
 }

@@ -321,6 +321,29 @@ fn the_smallest_root_stops_the_machine() {
     }
 }
 
+/// What the guide shows on devices does what it says there.
+#[test]
+fn frames_go_back() {
+    if !ready() {
+        return;
+    }
+    let machine = Machine {
+        network: true,
+        ..processors(1)
+    };
+    let ended = run(&machine, "echo", &[]);
+    assert_well(&ended);
+    let said = |line: &str| ended.lines.iter().filter(|said| *said == line).count();
+    assert_eq!(said("60 bytes went back"), 3, "{:?}", ended.lines);
+    assert_eq!(said("three frames went back"), 1, "{:?}", ended.lines);
+    let ended = run(&processors(1), "echo", &[]);
+    let said = ended.lines.iter().find(|line| line.starts_with("echo: "));
+    assert_eq!(
+        said.map(String::as_str),
+        Some("echo: The machine has no such device.")
+    );
+}
+
 /// The monitor shows the books, starts and ends an environment, and stops the machine.
 #[test]
 fn the_monitor_answers() {

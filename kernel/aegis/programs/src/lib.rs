@@ -3,6 +3,7 @@
 //! | root | what |
 //! |---|---|
 //! | `hello` | the smallest: says so and stops |
+//! | `echo` | a small one with a network: sends frames back |
 //! | `monitor` | a command line that shows the books |
 //! | `demo` | five scenes |
 //! | `tests` | a scenario for each promise of the interface |
