@@ -5,7 +5,7 @@
 //! | `hello` | the smallest: says so and stops |
 //! | `echo` | a small one with a network: sends frames back |
 //! | `monitor` | a command line that shows the books |
-//! | `demo` | five scenes |
+//! | `demo` | scenes |
 //! | `tests` | a scenario for each promise of the interface |
 //! | `bench` | figures |
 //! | `fuzz` | calls at random, beside environments that must not notice |
@@ -94,6 +94,9 @@ roles! {
     /// in `ERRORS` what fails. `SECOND` 1: it is told of them at once, keeps patterns in registers
     /// meanwhile and serves requests; how often it is told is in `OTHER`.
     Disk,
+    /// Writes patterns to the first 32 blocks of range `FIRST` and reads them back; counts in `ERRORS`
+    /// what is not so.
+    Keep,
     /// Never ends a request: the caller waits until it dies.
     Hold,
     /// Frees handed pages: a swap server that keeps what it is given.

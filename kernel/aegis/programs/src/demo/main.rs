@@ -1,8 +1,9 @@
-//! Five scenes of what the kernel is for: the root of `make aegis-demo`. Lines that begin with
+//! Scenes of what the kernel is for: the root of `make aegis-demo`. Lines that begin with
 //! `trace` are for the host, which draws them.
 #![no_std]
 #![no_main]
 
+mod blocks;
 mod scenes;
 mod shares;
 
@@ -34,6 +35,10 @@ const SCENES: &[Scene] = &[
     (
         "a transfer into another environment, and back",
         scenes::transfer,
+    ),
+    (
+        "a page of disk that its neighbours read and cannot write",
+        blocks::blocks,
     ),
 ];
 

@@ -11,14 +11,14 @@ use postern_aegis_programs::{Role, words};
 
 use crate::{Shown, wait};
 
-fn player(role: Role, first: u64) -> Result<Child, LoadError> {
+pub fn player(role: Role, first: u64) -> Result<Child, LoadError> {
     let plan = Plan::new([role as u64, first, 0, 0, 0, 0, 0, 0]);
     let child = load::program("player", &plan)?;
     child.run_on(slices::processors() - 1)?;
     Ok(child)
 }
 
-fn failed(what: &'static str) -> impl Fn(Error) -> LoadError {
+pub fn failed(what: &'static str) -> impl Fn(Error) -> LoadError {
     move |error| LoadError::Call(what, error)
 }
 

@@ -9,10 +9,11 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis::abi::call::{ENVIRONMENTS, SLICES};
+use postern_aegis::abi::call::{ENVIRONMENTS, HOLDINGS, NAME_EVERYBODY, SLICES};
+use postern_aegis::abi::records::DISK;
 use postern_aegis::abi::status::{FAILED, WELL};
 use postern_aegis::load::{self, Child, LoadError, Plan};
-use postern_aegis::{archive, books, calls, entry, println, slices, start};
+use postern_aegis::{archive, books, calls, disk, entry, println, slices, start};
 use postern_aegis_programs::{Role, words};
 
 mod watch;
@@ -85,6 +86,7 @@ const GOOD_PAGES: u64 = 16;
 fn run(seed: u64, seconds: u64) -> Result<(), Why> {
     let before = watch::Books::now();
     let good = [good(0)?, good(slices::processors() - 1)?];
+    let keeper = keeper()?;
     let mut hammers: [Option<Hammer>; HAMMERS] = [const { None }; HAMMERS];
     let (mut born, mut calls, mut done) = (0u64, 0, 0);
     let mut end = |hammer: Hammer| {
@@ -110,6 +112,9 @@ fn run(seed: u64, seconds: u64) -> Result<(), Why> {
             }
         }
         watched.check(&good)?;
+        if let Some(keeper) = &keeper {
+            watched.check_keeper(keeper)?;
+        }
         drop_gifts();
         for _ in 0..32 {
             entry::yield_slice();
@@ -125,7 +130,40 @@ fn run(seed: u64, seconds: u64) -> Result<(), Why> {
         );
         child.end();
     }
+    if let Some(keeper) = keeper {
+        let rounds = keeper.mailbox.get(words::PROGRESS);
+        let (done, sent) = (&books::machine().disk.done, &books::machine().network.sent);
+        println!(
+            "fuzz: blocks written and read back: {rounds}; requests in all: {}; frames sent: {}",
+            done.load(Relaxed),
+            sent.load(Relaxed)
+        );
+        keeper.end();
+    }
     before.again()
+}
+
+/// Blocks of the one that keeps some, in front of what is everybody's.
+const KEPT: u64 = 64;
+
+/// One that has blocks of its own, if there is a disk. All others are everybody's.
+fn keeper() -> Result<Option<Child>, LoadError> {
+    if disk::blocks() == 0 {
+        return Ok(None);
+    }
+    let refused = |error| LoadError::Call("a range of blocks", error);
+    let rest = calls::split(DISK, KEPT).map_err(refused)?;
+    calls::rename_holding(rest, NAME_EVERYBODY, NAME_EVERYBODY).map_err(refused)?;
+    let plan = Plan {
+        reserved: 32,
+        more_pages: 32,
+        ..Plan::new([Role::Keep as u64, DISK as u64, 0, 0, 0, 0, 0, 0])
+    };
+    let child = load::program("player", &plan)?;
+    calls::quota(child.number, HOLDINGS, 0, 1).map_err(refused)?;
+    calls::give_holding(DISK, child.number).map_err(refused)?;
+    child.run_on(0)?;
+    Ok(Some(child))
 }
 
 /// One that computes, with two slices and all its memory reserved.
@@ -156,6 +194,7 @@ fn hit(seed: u64, place: usize) -> Result<Child, LoadError> {
             .map_err(|error| LoadError::Call("a quota", error))
     };
     let ready = limit(SLICES, 4)
+        .and_then(|_| limit(HOLDINGS, 8))
         .and_then(|_| limit(ENVIRONMENTS, 4))
         .and_then(|_| child.run_on(place % slices::processors()));
     if let Err(error) = ready {

@@ -2,9 +2,9 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis::abi::records::{Kind, NONE, Page, claim};
+use postern_aegis::abi::records::{Holding, HoldingKind, Kind, NONE, Page, claim};
 use postern_aegis::load::Child;
-use postern_aegis::{books, entry, println, slices};
+use postern_aegis::{books, calls, entry, println, slices};
 use postern_aegis_programs::words;
 
 use crate::Why;
@@ -60,6 +60,7 @@ impl Books {
             books::free_pages().count() as u64,
             free,
         )?;
+        self.holdings()?;
         let kind = |page: &&Page| page.kind.load(Relaxed) == Kind::Free as u8;
         same(
             "pages that are free",
@@ -72,6 +73,35 @@ impl Books {
             books::pages().iter().filter(bound).count() as u64,
             0,
         )
+    }
+
+    /// All that there is of devices is the root's again, but what others gave it, too.
+    fn holdings(&self) -> Result<(), Why> {
+        let machine = books::machine();
+        let own = books::own_number();
+        for (number, holding) in machine.holdings.iter().enumerate() {
+            match HoldingKind::of(holding.kind.load(Relaxed)) {
+                Some(HoldingKind::Free) => {}
+                Some(HoldingKind::Endpoint) => _ = calls::drop_holding(number, 0),
+                _ if holding.owner.load(Relaxed) == own => {}
+                _ => return Err(Why::Books("a holding of nobody's", number as u64, 0)),
+            }
+        }
+        let held = |kind| {
+            let is = move |holding: &&Holding| holding.kind.load(Relaxed) == kind as u32;
+            machine.holdings.iter().filter(is)
+        };
+        let blocks = held(HoldingKind::Blocks).map(|range| range.count.load(Relaxed));
+        let all = machine.disk.blocks.load(Relaxed);
+        let sum = blocks.sum::<u64>();
+        if sum != all {
+            return Err(Why::Books("blocks", sum, all));
+        }
+        let left = held(HoldingKind::Endpoint).chain(held(HoldingKind::Handler));
+        match left.count() as u64 {
+            0 => Ok(()),
+            count => Err(Why::Books("endpoints and handlers", count, 0)),
+        }
     }
 }
 
@@ -105,10 +135,15 @@ pub struct Shares {
     slices: u64,
     last: [u64; 2],
     progress: [u64; 2],
+    /// Blocks that were kept when it was looked, and when.
+    kept: (u64, u64),
 }
 
 /// Slices that the first good one has had between two looks at its progress.
 const LOOK: u64 = 20;
+
+/// Slices of the first good one in which who keeps blocks may have written none.
+const STILL: u64 = 2000;
 
 impl Shares {
     pub fn new(good: &[Child; 2]) -> Shares {
@@ -118,6 +153,7 @@ impl Shares {
             slices: 0,
             last: ran,
             progress: [0; 2],
+            kept: (0, ran[0]),
         }
     }
 
@@ -127,6 +163,28 @@ impl Shares {
         let slice = books::machine().slice.load(Relaxed).max(1);
         // With three that hammer beside each.
         self.slices * slice * 3 / 1_000_000_000
+    }
+
+    /// Its blocks are whole, and it gets on.
+    pub fn check_keeper(&mut self, keeper: &Child) -> Result<(), Why> {
+        let errors = keeper.mailbox.get(words::ERRORS);
+        if !keeper.lives() {
+            return Err(Why::Good(
+                "it has ended, and had blocks",
+                keeper.number.into(),
+            ));
+        }
+        if errors != 0 {
+            return Err(Why::Good("blocks changed", errors));
+        }
+        let (kept, looked) = self.kept;
+        let now = keeper.mailbox.get(words::PROGRESS);
+        if now != kept {
+            self.kept = (now, self.last[0]);
+        } else if self.last[0] > looked + STILL {
+            return Err(Why::Good("its blocks are not written", now));
+        }
+        Ok(())
     }
 
     /// Their memory is whole, and who has slices gets on in them.

@@ -1,11 +1,36 @@
 //! What is called next, and with what: numbers near those that are something.
 
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
+
 use postern_aegis::abi::Call;
 use postern_aegis::abi::call::TABLE;
-use postern_aegis::{PAGE, address, books, memory};
+use postern_aegis::context::context;
+use postern_aegis::{PAGE, address, books, calls, memory, slices};
 
 /// Numbers that are remembered: pages and capabilities that it got.
 const KNOWN: usize = 32;
+
+/// Arguments that are in memory.
+static ARRAY: [AtomicU64; 128] = [const { AtomicU64::new(0) }; 128];
+
+/// Filters that are some, lie, or are none.
+const FILTERS: [&str; 8] = [
+    "udp",
+    "udp dst port 7",
+    "dst port 7 or dst port 9",
+    "tcp and not src port 80",
+    "ip",
+    "arp",
+    "udp dst port",
+    "(((",
+];
+
+fn store(words: &[AtomicU64], values: &[u64]) {
+    for (word, value) in words.iter().zip(values) {
+        word.store(*value, Relaxed);
+    }
+}
 
 /// A generator of numbers, and what it has learned.
 pub struct Choice {
@@ -74,6 +99,76 @@ impl Choice {
         }
     }
 
+    /// A holding: one of its own, or any.
+    fn holding(&mut self) -> u64 {
+        let any = 1 + self.below(24);
+        let holdings = &books::machine().holdings;
+        let own = |number: &u64| {
+            let holding = holdings.get(*number as usize);
+            holding.is_some_and(|holding| holding.owner.load(Relaxed) == books::own_number())
+        };
+        let near = (any..any + 24).find(own);
+        match self.below(4) {
+            0 => self.below(130),
+            _ => near.unwrap_or(any),
+        }
+    }
+
+    /// Arguments of a call that takes an array: mostly one that makes sense, in its own memory.
+    pub fn array(&mut self, call: Option<Call>) -> Option<[u64; 6]> {
+        if self.one_of(4) {
+            return None;
+        }
+        let count = 1 + self.below(4);
+        let at = ARRAY.as_ptr() as u64;
+        let place = |choice: &mut Choice| choice.page() << 12 | choice.below(PAGE as u64);
+        match call? {
+            Call::Blocks => {
+                for request in ARRAY.chunks_exact(7).take(count as usize) {
+                    let words = [
+                        self.below(6).min(3),
+                        self.holding(),
+                        self.below(40),
+                        self.page(),
+                        self.known(),
+                        self.known(),
+                        self.next(),
+                    ];
+                    store(request, &words);
+                }
+                Some([at, count, 0, 0, 0, 0])
+            }
+            Call::Send => {
+                for piece in ARRAY.chunks_exact(3).take(count as usize) {
+                    let words = [place(self), self.below(600), self.known()];
+                    store(piece, &words);
+                }
+                Some([at, count, 0, 0, 0, 0])
+            }
+            Call::Bind => {
+                let text = FILTERS[self.below(FILTERS.len() as u64) as usize];
+                let (priority, ring) = (self.below(3), self.page());
+                let length = text.len() as u64;
+                Some([text.as_ptr() as u64, length, priority, ring, 0, 0])
+            }
+            Call::Matches => {
+                ARRAY[..8]
+                    .iter()
+                    .for_each(|word| word.store(self.next(), Relaxed));
+                Some([at, self.below(64), at + 512, self.below(20), 0, 0])
+            }
+            _ => None,
+        }
+    }
+
+    /// Rings for what comes, in pages that it has, with what it likes in them.
+    pub fn rings(&mut self) {
+        context().completions.store(self.page(), Relaxed);
+        let at = self.address();
+        let _ = calls::alarm(slices::clock() + self.below(1 << 20));
+        crate::trusted::touch(at);
+    }
+
     fn known(&mut self) -> u64 {
         let index = self.below(KNOWN as u64) as usize;
         self.known[index]
@@ -124,7 +219,13 @@ impl Choice {
             "rights" => 1 << self.below(3),
             "processor" => self.below(3),
             "position" => self.below(66),
-            "resource" | "what" => 1 + self.below(3),
+            "resource" => 1 + self.below(4),
+            "what" => 1 + self.below(3),
+            "holding" | "behind" | "handler" => self.holding(),
+            "ring" => self.page(),
+            "blocks" | "priority" => self.below(4),
+            "offset" => self.below(40) * PAGE as u64,
+            "time" => slices::clock() + self.below(1 << 22),
             "capability" | "control" => {
                 if self.one_of(2) {
                     0

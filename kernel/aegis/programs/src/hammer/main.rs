@@ -26,6 +26,7 @@ fn main() -> ! {
     }
     entry::on_request(|message: &mut Message| message.words[0] = !message.words[0]);
     entry::on_events(|_| {});
+    entry::events_at_once();
     loop {
         let number = choice.call();
         let arguments = core::array::from_fn(|place| choice.argument(number, place));
@@ -41,6 +42,7 @@ fn main() -> ! {
                 let _ = entry::send(choice.environment() as u16, [arguments[0]; 5]);
             }
             _ => {
+                let arguments = choice.array(Call::of(number as u8)).unwrap_or(arguments);
                 if let Ok(result) = trusted::any_call(number, arguments) {
                     choice.learn(number, result);
                     mailbox::add(words::RESULT, 1);
@@ -49,6 +51,9 @@ fn main() -> ! {
         }
         if choice.one_of(64) {
             trusted::touch(choice.address());
+        }
+        if choice.one_of(64) {
+            choice.rings();
         }
     }
 }

@@ -68,3 +68,40 @@ fn registers() -> ! {
         mailbox::add(words::PROGRESS, 1);
     }
 }
+
+/// Writes blocks and reads them back.
+pub fn keep() -> ! {
+    let range = mailbox::get(words::FIRST) as usize;
+    let fails = |failed: bool| mailbox::add(words::ERRORS, failed.into());
+    let (at, to) = (memory::reserve(1), memory::reserve(1));
+    let pages = [at, to].map(|at| memory::map_fresh(at, Mapping::WRITE));
+    let (Ok(disk), [Ok(from), Ok(page)]) = (Disk::new(), pages) else {
+        fails(true);
+        postern_aegis::start::exit()
+    };
+    let mut disk = disk;
+    // Others' requests may be in the way for long.
+    let mut make = |request| {
+        while calls::blocks(core::slice::from_ref(&request)).is_err() {
+            entry::yield_slice();
+        }
+        disk.wait().result.is_ok()
+    };
+    for round in 0u64.. {
+        let (block, last) = (round % 32, (round + 1) % 32);
+        let pattern = |round: u64, word: u64| (round << 9 | word).wrapping_mul(0x9e37_79b9);
+        (0..512).for_each(|word| memory::write(at + 8 * word, pattern(round, word)));
+        fails(!make(disk::write(range, block, from)));
+        if round % 16 == 0 {
+            fails(!make(disk::flush(range)));
+        }
+        if round >= 31 {
+            // What was written longest ago.
+            fails(!make(disk::read(range, last, page)));
+            let has = |word: u64| memory::read(to + 8 * word) == pattern(round - 31, word);
+            fails(!(0..512).all(has));
+        }
+        mailbox::add(words::PROGRESS, 1);
+    }
+    postern_aegis::start::exit()
+}

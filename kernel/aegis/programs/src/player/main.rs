@@ -32,6 +32,7 @@ fn main() -> ! {
         Some(Role::Obey) => obey::obey(),
         Some(Role::Alarms) => work::alarms(),
         Some(Role::Disk) => disk::disk(),
+        Some(Role::Keep) => disk::keep(),
         Some(Role::Watch) => obey::watch(),
         Some(Role::Serve) => peers::serve(),
         Some(Role::Ask) => peers::ask(),
