@@ -8,7 +8,7 @@ mod scenes;
 mod shares;
 
 use postern_aegis::load::LoadError;
-use postern_aegis::{calls, entry, println, start};
+use postern_aegis::{calls, entry, println, slices, start};
 
 postern_aegis::program!(main);
 
@@ -62,16 +62,21 @@ fn main() -> ! {
     start::exit()
 }
 
-/// Slices that are waited for something at most.
-const PATIENCE: u32 = 5000;
+/// Slices that are waited for something at least, and how long in cycles: of few slices a loaded
+/// host may give none to another processor.
+const SLICES: u32 = 5000;
+const CYCLES: u64 = 20_000_000_000;
 
 /// Waits until something is so; whether it is.
 pub fn wait(is: impl Fn() -> bool) -> bool {
-    for _ in 0..PATIENCE {
+    let start = slices::clock();
+    let mut passed = 0;
+    while passed < SLICES || slices::clock().wrapping_sub(start) < CYCLES {
         if is() {
             return true;
         }
         entry::yield_slice();
+        passed += 1;
     }
     is()
 }

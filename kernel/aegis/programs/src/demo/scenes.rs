@@ -1,5 +1,6 @@
 //! Revocation, death, a secret, a transfer.
 
+use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::abi::Call;
@@ -148,19 +149,16 @@ pub fn transfer() -> Shown {
     let server = player(Role::Serve, 0)?;
     let asks = [10, 20, 30, 40, 50];
     // Until its entry is set it accepts none.
-    let mut answer = Err(Error::Busy);
-    for _ in 0..1000 {
-        answer = entry::request(server.number, asks);
-        match answer {
-            Err(Error::Busy) => entry::yield_slice(),
-            _ => break,
-        }
-    }
+    let answer = Cell::new(Err(Error::Busy));
+    wait(|| {
+        answer.set(entry::request(server.number, asks));
+        answer.get() != Err(Error::Busy)
+    });
     println!(
         "   environment 1 asks environment {}, by registers: {asks:?}",
         server.number
     );
-    let answer = answer.map_err(failed("asking"))?;
+    let answer = answer.get().map_err(failed("asking"))?;
     println!("   it answers, in the slice that it was given: {answer:?}");
     println!(
         "   requests that it has had: {}",

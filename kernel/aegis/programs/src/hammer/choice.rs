@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use postern_aegis::abi::Call;
 use postern_aegis::abi::call::TABLE;
 use postern_aegis::context::context;
-use postern_aegis::{PAGE, address, books, calls, memory, slices};
+use postern_aegis::{PAGE, address, books, calls, disk, memory, slices};
 
 /// Numbers that are remembered: pages and capabilities that it got.
 const KNOWN: usize = 32;
@@ -114,6 +114,26 @@ impl Choice {
         }
     }
 
+    /// A page that it has, mostly.
+    fn own_page(&mut self) -> u64 {
+        let nth = self.below(8) as usize;
+        let own = books::environment(books::own_number());
+        match books::pages_of(own).nth(nth) {
+            Some(page) if !self.one_of(4) => page.into(),
+            _ => self.page(),
+        }
+    }
+
+    /// A range of blocks, mostly.
+    fn range(&mut self) -> u64 {
+        let any = self.below(12);
+        let is = |number: &u64| disk::range(*number as usize).is_some();
+        match (any..any + 12).find(is) {
+            Some(range) if !self.one_of(8) => range,
+            _ => self.holding(),
+        }
+    }
+
     /// Arguments of a call that takes an array: mostly one that makes sense, in its own memory.
     pub fn array(&mut self, call: Option<Call>) -> Option<[u64; 6]> {
         if self.one_of(4) {
@@ -126,10 +146,10 @@ impl Choice {
             Call::Blocks => {
                 for request in ARRAY.chunks_exact(7).take(count as usize) {
                     let words = [
-                        self.below(6).min(3),
-                        self.holding(),
-                        self.below(40),
-                        self.page(),
+                        [0, 0, 0, 1, 1, 1, 2, 3][self.below(8) as usize],
+                        self.range(),
+                        self.below(3) * self.below(12),
+                        self.own_page(),
                         self.known(),
                         self.known(),
                         self.next(),
