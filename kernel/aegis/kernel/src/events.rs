@@ -90,6 +90,8 @@ fn look(processor: usize) {
     if processor == 0 {
         books().alarms();
         console::look();
+        network::look();
+        disk::tick();
     }
 }
 
@@ -124,10 +126,6 @@ fn tick(frame: &mut Frame) {
     let processor = local::this().processor();
     let tick = books().tick(processor);
     look(processor);
-    if processor == 0 {
-        network::tick();
-        disk::tick();
-    }
     let Some(environment) = frame.is_users().then(switch::current).flatten() else {
         return;
     };

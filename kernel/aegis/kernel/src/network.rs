@@ -41,8 +41,8 @@ const KEPT: usize = 8;
 const ROOM: usize = PAGE / 2;
 /// Frames that are worked off in a slice's time.
 const AT_ONCE: u32 = 64;
-/// Ticks in which the device takes nothing of what is under way: then it is reset.
-const PATIENCE: u32 = 5000;
+/// Seconds in which the device takes nothing of what is under way: then it is reset.
+const PATIENCE: u64 = 5;
 
 struct Network {
     device: &'static Device,
@@ -74,8 +74,8 @@ struct Departures {
     places: [Option<Departure>; PLACES],
     /// The place of each chain.
     of: [u8; SIZE as usize],
-    /// Ticks since the device took something, if something is under way.
-    waited: u32,
+    /// When the device took something last, or nothing was under way, in cycles.
+    moved: u64,
     nonsense: u64,
 }
 
@@ -109,7 +109,7 @@ fn open(device: &'static Device) -> Result<Network, Refusal> {
         first: device::take_pages((1 + PLACES * ROOM / PAGE) as u64).ok_or(Refusal::Queue)?,
         places: [None; PLACES],
         of: [0; SIZE as usize],
-        waited: 0,
+        moved: 0,
         nonsense: 0,
     };
     device.go();
@@ -141,8 +141,9 @@ pub fn interrupt() {
     }
 }
 
-/// A tick of processor 0: an interrupt may have been lost, or not been wanted.
-pub fn tick() {
+/// Looks for what is due, on processor 0 after each slice or some of them: an interrupt may have
+/// been lost, or not been wanted.
+pub fn look() {
     let Some(network) = NETWORK.get() else {
         return;
     };
@@ -153,6 +154,7 @@ pub fn tick() {
         departures.is_stuck()
     };
     network.receive();
+    network.tell_nonsense();
     if dead || hold(&network.arrivals).channel.queue().is_dead() {
         network.renew();
     }
@@ -186,6 +188,16 @@ impl Network {
         Some((page, (done.length as usize).saturating_sub(HEADER)))
     }
 
+    /// Counts what the device said without sense, for everybody to read.
+    fn tell_nonsense(&self) {
+        let departures = hold(&self.departures);
+        let nonsense = departures.nonsense + departures.channel.queue().nonsense();
+        drop(departures);
+        let nonsense = nonsense + hold(&self.arrivals).channel.queue().nonsense();
+        let record = &books().machine.network.nonsense;
+        record.store(nonsense, Relaxed);
+    }
+
     /// Begins anew with a device that talks nonsense, or says nothing.
     fn renew(&self) {
         let mut arrivals = hold(&self.arrivals);
@@ -194,7 +206,7 @@ impl Network {
         // If it does not come to rest, it has what it was lent for good.
         if self.device.rest().is_err() {
             record.there.store(0, Relaxed);
-            departures.waited = 0;
+            departures.moved = registers::time();
             return;
         }
         let nonsense = arrivals.channel.queue().nonsense() + departures.channel.queue().nonsense();
@@ -202,7 +214,7 @@ impl Network {
         while let Some(chain) = departures.channel.end() {
             departures.done(chain);
         }
-        departures.waited = 0;
+        departures.moved = registers::time();
         let begun = self
             .device
             .start(HAS_ADDRESS, 0, interrupts::NETWORK)
@@ -436,7 +448,7 @@ impl Departures {
     /// Takes back what the device is done with.
     fn take_back(&mut self) {
         while let Some(done) = self.channel.take() {
-            self.waited = 0;
+            self.moved = registers::time();
             self.done(done.chain);
             books().machine.network.sent.fetch_add(1, Relaxed);
         }
@@ -451,13 +463,13 @@ impl Departures {
         }
     }
 
-    /// Whether the device talks nonsense, or has taken nothing for long. Asked at each tick.
+    /// Whether the device talks nonsense, or has taken nothing for long.
     fn is_stuck(&mut self) -> bool {
+        let now = registers::time();
         if self.channel.queue().under_way() == 0 {
-            self.waited = 0;
-            return false;
+            self.moved = now;
         }
-        self.waited += 1;
-        self.waited > PATIENCE || self.channel.queue().is_dead()
+        let patience = PATIENCE * books().machine.clock.frequency.load(Relaxed).max(1 << 30);
+        self.channel.queue().is_dead() || now.wrapping_sub(self.moved) > patience
     }
 }

@@ -1,4 +1,5 @@
-//! Frames that come: of all lengths, as fast as they can, of bytes at random, and to rings that are none.
+//! Frames that come: of all lengths, as fast as they can, of bytes at random, and to rings that are
+//! none.
 
 use core::cell::{Cell, RefCell};
 use core::sync::atomic::Ordering::Relaxed;

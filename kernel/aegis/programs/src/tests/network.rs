@@ -24,6 +24,7 @@ crate::scenarios! {
     "network.places" places;
     "network.dies" dies;
     "network.revoked" revoked;
+    "network.renewed" renewed;
 }
 
 /// A frame there and back.
@@ -300,6 +301,25 @@ fn dies() -> Outcome {
     for frame in [asks, fill] {
         frame.free()?;
     }
+    listener.free()
+}
+
+/// A device that takes nothing for seconds is begun anew: pages come back, and frames go again.
+fn renewed() -> Outcome {
+    if !is_there() {
+        return Ok(());
+    }
+    let mut listener = Listener::new(REPORTS)?;
+    let (asks, fill) = (Frame::new()?, Frame::new()?);
+    stop_up(&asks, &fill, 8000)?;
+    wait("they stay under way", || under_way() == 0)?;
+    check(listener.next().is_none(), "the peer woke before")?;
+    fill.free()?;
+    listener.report(peer::SLEEP)?;
+    send(&[asks.ask(&[peer::ECHO, 1, 2, 3])])?;
+    check(listener.report(peer::ECHO)? == [1, 2, 3], "another echo")?;
+    wait("they stay under way", || under_way() == 0)?;
+    asks.free()?;
     listener.free()
 }
 
