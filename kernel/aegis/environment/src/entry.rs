@@ -125,6 +125,16 @@ pub fn yield_slice() {
     let _ = trusted::give_away(0, None, Call::Yield);
 }
 
+/// Ends this slice and has none until an event is raised, unless something is so already. Functions for
+/// events are registered ([`on_events`]); without any this is a yield.
+pub fn sleep_unless(is: impl Fn() -> bool) {
+    trusted::set_asleep(true);
+    if !is() {
+        yield_slice();
+    }
+    trusted::set_asleep(false);
+}
+
 /// Gives the rest of the slice to an environment, which begins. Comes back when this one begins.
 pub fn yield_to(environment: u16) -> Result<(), Error> {
     trusted::give_away(environment, None, Call::Yield)

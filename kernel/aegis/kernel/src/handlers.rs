@@ -28,9 +28,6 @@ const ENTRY: &str = "message";
 /// Instructions on the longest path of a handler that runs with interrupts off.
 const SHORT: u32 = 16_384;
 
-/// Cycles of the slices' clock that a run may take: as many as a slice.
-const LIMIT: u32 = SLICE;
-
 /// Pages of slots and text that a handler has at most, the table and its links among them.
 const PAGES: usize = 18;
 
@@ -200,9 +197,9 @@ fn enter(
         loops: run.path == 0 || run.path > SHORT,
     };
     if entrance.loops {
-        let stopped = Stopped::new(LIMIT);
+        let stopped = Stopped::new();
         let result = handler::enter(&entrance, message, endpoint);
-        return (stopped.resume(LIMIT), result);
+        return (stopped.resume(), result);
     }
     let before = interrupts::clock();
     let result = handler::enter(&entrance, message, endpoint);

@@ -13,10 +13,12 @@
 //! | [`GARBAGE`] | count, seed | sends frames of bytes at random | sent, refused |
 //! | [`ROUNDS`] | rounds | sends a counter by UDP, and it plus one when it comes back plus one | rounds, rounds lost |
 //! | [`PING`] | rounds | sends requests for ICMP echo, each when the last one is answered | rounds, rounds lost |
+//! | [`LOCKS`] | rounds | clients ask for a lock by UDP, and give it back | rounds, rounds lost, wrong answers |
 //! | [`SEEN`] | | | frames of other types since the last time, the last one's length, its hash |
 //! | [`SLEEP`] | milliseconds | takes nothing for so long | the same number |
 
 mod frame;
+mod lock;
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixDatagram;
@@ -38,6 +40,8 @@ pub const GARBAGE: u64 = 3;
 pub const ROUNDS: u64 = 4;
 /// Exchanges ICMP echoes.
 pub const PING: u64 = 5;
+/// Asks for a lock.
+pub const LOCKS: u64 = 7;
 /// Says what it has seen.
 pub const SEEN: u64 = 6;
 /// Takes nothing for a while.
@@ -116,6 +120,7 @@ struct Exchange {
     counter: u64,
     done: u64,
     lost: u64,
+    lock: lock::Clients,
     since: Instant,
 }
 
@@ -187,13 +192,14 @@ impl Work {
                 let (sent, refused) = self.send_all((0..first).map(|_| random.frame()));
                 self.report(asked, [sent, refused, 0]);
             }
-            ROUNDS | PING => {
+            ROUNDS | PING | LOCKS => {
                 self.exchange = Some(Exchange {
                     asked,
                     left: first,
                     counter: 0,
                     done: 0,
                     lost: 0,
+                    lock: lock::Clients::new(),
                     since: Instant::now(),
                 });
                 self.next_round();
@@ -232,7 +238,8 @@ impl Work {
             return;
         };
         if exchange.left == 0 {
-            let (asked, numbers) = (exchange.asked, [exchange.done, exchange.lost, 0]);
+            let numbers = [exchange.done, exchange.lost, exchange.lock.wrong];
+            let asked = exchange.asked;
             self.exchange = None;
             return self.report(asked, numbers);
         }
@@ -240,6 +247,7 @@ impl Work {
         exchange.since = Instant::now();
         let frame = match exchange.asked {
             ROUNDS => frame::udp(exchange.counter),
+            LOCKS => frame::udp_on(frame::LOCK, exchange.lock.next()),
             _ => frame::ping(exchange.counter as u16),
         };
         self.send(&frame);
@@ -253,6 +261,8 @@ impl Work {
         let counter = match exchange.asked {
             ROUNDS => frame::udp_counter(bytes)
                 .filter(|counter| *counter == exchange.counter.wrapping_add(1)),
+            LOCKS => frame::udp_counter_on(frame::LOCK, bytes)
+                .inspect(|answer| exchange.lock.answered(*answer)),
             _ => frame::pong(bytes)
                 .map(u64::from)
                 .filter(|counter| *counter == exchange.counter & 0xffff),

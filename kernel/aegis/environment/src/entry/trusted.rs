@@ -131,6 +131,15 @@ pub fn accept_events() {
     context().notify.store(ENTRIES.notify, Relaxed);
 }
 
+/// Whether slices begin only when there are events.
+pub fn set_asleep(asleep: bool) {
+    let context = context();
+    if context.notify.load(Relaxed) != 0 {
+        let begin = if asleep { 0 } else { ENTRIES.begin };
+        context.begin.store(begin, Relaxed);
+    }
+}
+
 /// Whether this is the program itself, and not a function that serves a request or hears of events.
 pub fn in_program() -> bool {
     // SAFETY: a word of `entry.s`, whole.

@@ -8,6 +8,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use postern_aegis_abi::address::MESSAGE;
 use postern_aegis_abi::records::run;
 
+use crate::boot::SLICE;
+
 use super::local::{self, Local};
 use super::memory::{self, NO_EXECUTE, PRESENT};
 use super::switch::Frame;
@@ -18,8 +20,11 @@ const SLOT: usize = 32;
 /// What fills pages of text: `int3`.
 const FILL: u8 = 0xcc;
 
-/// Ticks of the clock that a handler with loops may see; the fourth ends it.
+/// Ticks of the clock that a handler with loops may see; the fourth ends it. Each is set when the one
+/// before has come: an emulator that was kept from running makes up for none.
 const TICKS: u32 = 4;
+/// Cycles to the next of them: together they are a slice.
+const TICK: u32 = SLICE / TICKS;
 
 unsafe extern "C" {
     fn run_handler(
@@ -140,8 +145,13 @@ pub fn has_ticked(frame: &mut Frame) -> bool {
         let at = window::place(frame.rip).map_or(0, |(_, at)| at);
         leave(frame, run::LONG, at);
     }
+    interrupts::start_clock(TICK);
     true
 }
+
+/// Cycles until the clock ticks, at least: it ticks again and again until it is set, and a processor
+/// with a tick at each instruction comes to none.
+const LEAST: u32 = SLICE / 100;
 
 /// The clock goes to the end of a slice that a handler has interrupted: it is to be set then.
 const REST: u32 = 1;
@@ -172,26 +182,25 @@ pub struct Stopped {
 }
 
 impl Stopped {
-    /// Sets the clock to ticks of a handler's limit.
-    pub fn new(limit: u32) -> Stopped {
+    /// Sets the clock to a handler's ticks.
+    pub fn new() -> Stopped {
         let left = match interrupts::clock_waits() {
-            // The slice is over already, and is told so at once afterwards.
-            true => 1,
-            false => interrupts::clock().max(1),
+            // The slice is over already, and is told so soon afterwards.
+            true => LEAST,
+            false => interrupts::clock().max(LEAST),
         };
-        interrupts::start_clock(limit / TICKS);
+        interrupts::start_clock(TICK);
         Stopped { left }
     }
 
     /// The slice goes on. How many cycles the handler took.
-    pub fn resume(self, limit: u32) -> u64 {
-        let quarter = limit / TICKS;
+    pub fn resume(self) -> u64 {
         let ticks = u64::from(local::this().ticks.load(Relaxed));
-        let now = u64::from(quarter.saturating_sub(interrupts::clock()));
+        let now = u64::from(TICK.saturating_sub(interrupts::clock()));
         let late = interrupts::clock_waits();
         interrupts::start_clock(self.left);
         let rest = if late { REST_AND_ONE } else { REST };
         local::this().rest.store(rest, Relaxed);
-        ticks * u64::from(quarter) + now
+        ticks * u64::from(TICK) + now
     }
 }

@@ -13,7 +13,9 @@ const PEER: [u8; 6] = [0x52, 0x54, 0, 0, 0, 2];
 const GUEST_IP: [u8; 4] = [10, 0, 0, 2];
 const PEER_IP: [u8; 4] = [10, 0, 0, 1];
 /// The port of UDP's counter.
-const PORT: u16 = 7;
+pub const COUNTER: u16 = 7;
+/// The port of the lock.
+pub const LOCK: u16 = 8;
 
 /// Where words stand in frames that ask.
 const WORDS: usize = 16;
@@ -111,9 +113,14 @@ fn ip(protocol: u8, payload: &[u8]) -> Vec<u8> {
 
 /// A counter by UDP: 60 bytes.
 pub fn udp(counter: u64) -> Vec<u8> {
+    udp_on(COUNTER, counter)
+}
+
+/// The same for a port.
+pub fn udp_on(port: u16, counter: u64) -> Vec<u8> {
     let length = 8u16 + 18;
     let mut datagram = Vec::new();
-    for half in [PORT, PORT, length, 0] {
+    for half in [port, port, length, 0] {
         datagram.extend(half.to_be_bytes());
     }
     datagram.extend(counter.to_be_bytes());
@@ -129,6 +136,11 @@ pub fn udp(counter: u64) -> Vec<u8> {
 
 /// The counter of a frame of UDP for the peer's port, whose sum is right if it has one.
 pub fn udp_counter(frame: &[u8]) -> Option<u64> {
+    udp_counter_on(COUNTER, frame)
+}
+
+/// The same for a port.
+pub fn udp_counter_on(port: u16, frame: &[u8]) -> Option<u64> {
     let is_udp = kind(frame)? == IP && *frame.get(14)? == 0x45 && *frame.get(23)? == 17;
     let length = usize::from(u16::from_be_bytes(
         frame.get(UDP + 4..UDP + 6)?.try_into().ok()?,
@@ -137,8 +149,8 @@ pub fn udp_counter(frame: &[u8]) -> Option<u64> {
     let addresses = frame.get(26..34)?;
     let pseudo = [0, 17, (length >> 8) as u8, length as u8];
     let summed = datagram.get(6..8)? != [0, 0];
-    let port = datagram.get(2..4)? == PORT.to_be_bytes();
-    if !is_udp || !port || (summed && sum(&[addresses, &pseudo, datagram]) != 0) {
+    let wanted = datagram.get(2..4)? == port.to_be_bytes();
+    if !is_udp || !wanted || (summed && sum(&[addresses, &pseudo, datagram]) != 0) {
         return None;
     }
     Some(u64::from_be_bytes(datagram.get(8..16)?.try_into().ok()?))
@@ -189,7 +201,7 @@ pub fn hash(bytes: &[u8]) -> u64 {
 pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)

@@ -4,6 +4,7 @@
 #![no_main]
 
 mod blocks;
+mod messages;
 mod scenes;
 mod shares;
 
@@ -40,6 +41,8 @@ const SCENES: &[Scene] = &[
         "a page of disk that its neighbours read and cannot write",
         blocks::blocks,
     ),
+    ("pings are answered while the owner sleeps", messages::pings),
+    ("a lock for the network, kept by a handler", messages::lock),
 ];
 
 fn main() -> ! {

@@ -27,6 +27,8 @@ crate::scenarios! {
     "handlers.long" long;
     "handlers.services" services;
     "handlers.reply" reply;
+    "handlers.pings" pings;
+    "handlers.copies" copies;
     "handlers.broken" broken;
 }
 
@@ -497,6 +499,47 @@ fn reply() -> Outcome {
     })?;
     same("ended", line.record().ended.load(Relaxed).into(), 0)?;
     line.end()
+}
+
+/// Pings are answered, by code with loops.
+fn pings() -> Outcome {
+    const ROUNDS: u64 = 20;
+    if !is_there() {
+        return Ok(());
+    }
+    let line = Line::with("handler.answer", "icmp")?;
+    line.ask(&[peer::PING, ROUNDS], 60)?;
+    let record = line.record();
+    wait("pings end early", || {
+        record.arrived.load(Relaxed) >= ROUNDS || record.ended.load(Relaxed) != 0
+    })?;
+    same("ended", record.ended.load(Relaxed).into(), 0)?;
+    line.end()
+}
+
+/// Messages are copied and summed, at a time and one after the other.
+fn copies() -> Outcome {
+    if !is_there() {
+        return Ok(());
+    }
+    for name in ["handler.copy_sum", "handler.copy_then_sum"] {
+        let line = Line::new(name)?;
+        for at in (16..1456).step_by(8) {
+            memory::write(line.frame.0 + at, at << 56 | at * 77);
+        }
+        line.message(1456)?;
+        same(name, line.record().ended.load(Relaxed).into(), 0)?;
+        same("its place", line.record().ended_at.load(Relaxed), 0)?;
+        let copied = (0..180).map(|index| line.word(2 + index));
+        let sum = copied.fold(0u64, |sum, word| {
+            let (sum, over) = sum.overflowing_add(word);
+            sum + u64::from(over)
+        });
+        same("the sum", line.word(0), sum)?;
+        same("a word", line.word(2 + 100), 800 << 56 | 800 * 77)?;
+        line.end()?;
+    }
+    Ok(())
 }
 
 /// A page that is freed is out of the window at once: the run that needs it ends.
