@@ -459,7 +459,11 @@ impl Departures {
         let place = usize::from(self.of[usize::from(chain)]);
         if let Some(departure) = self.places[place].take() {
             departure.take_back();
-            books().end_frame(departure.owner, departure.birth);
+            // Of a frame that a handler sent nobody waits for its pages.
+            match departure.pieces {
+                0 => books().cancel_frame(departure.owner, departure.birth),
+                _ => books().end_frame(departure.owner, departure.birth),
+            }
         }
     }
 
