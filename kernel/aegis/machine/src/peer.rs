@@ -41,7 +41,7 @@ pub const ROUNDS: u64 = 4;
 /// Exchanges ICMP echoes.
 pub const PING: u64 = 5;
 /// Asks for a lock.
-pub const LOCKS: u64 = 7;
+pub const LOCKS: u64 = 8;
 /// Says what it has seen.
 pub const SEEN: u64 = 6;
 /// Takes nothing for a while.

@@ -11,7 +11,7 @@ pub const ROUNDS: u64 = 4;
 /// Exchanges ICMP echoes: rounds.
 pub const PING: u64 = 5;
 /// Asks for a lock: rounds.
-pub const LOCKS: u64 = 7;
+pub const LOCKS: u64 = 8;
 /// Says what it has seen.
 pub const SEEN: u64 = 6;
 /// Takes nothing for a while: milliseconds.

@@ -45,11 +45,11 @@ fn asleep(what: u64, rounds: u64, handler: &Handler) -> Result<u64, LoadError> {
         length: 60,
         capability: 0,
     };
+    let goal = handler.record().arrived.load(Relaxed) + rounds;
     entry::on_events(told);
     pages::patiently(|| calls::send(&[piece])).map_err(failed("asking the peer"))?;
     let own = books::environment(books::own_number());
     let before = own.ran.load(Relaxed);
-    let goal = handler.record().arrived.load(Relaxed) + rounds;
     for _ in 0..NAPS {
         TOLD.store(0, Relaxed);
         time::alarm(NAP).map_err(failed("an alarm"))?;
