@@ -4,6 +4,7 @@ mod authority;
 mod calls;
 mod check;
 mod every;
+mod frames;
 mod held;
 mod holdings;
 mod life;

@@ -98,7 +98,7 @@ fn arguments() -> Outcome {
         |address, count| crate::trusted::any_call(Call::Send as u64, [address, count, 0, 0, 0, 0]);
     refused("from nowhere", raw(0x1000, 1), Error::Unmapped)?;
     refused("no multiple of eight", raw(frame.at + 1, 1), argument)?;
-    refused("the kernel's half", raw(u64::MAX & !7, 1), Error::Unmapped)?;
+    refused("the kernel's half", raw(u64::MAX - 7, 1), Error::Unmapped)?;
     refused("counts", raw(frame.at, u64::MAX), argument)?;
     same("frames under way", under_way(), 0)?;
     frame.free()
