@@ -3,6 +3,7 @@
 mod authority;
 mod calls;
 mod check;
+mod endpoints;
 mod every;
 mod frames;
 mod held;

@@ -4,6 +4,7 @@
 #![no_main]
 
 mod blocks;
+mod filters;
 mod messages;
 mod scenes;
 mod shares;
@@ -43,6 +44,10 @@ const SCENES: &[Scene] = &[
     ),
     ("pings are answered while the owner sleeps", messages::pings),
     ("a lock for the network, kept by a handler", messages::lock),
+    (
+        "a binding that another wants to take, and is refused",
+        filters::filters,
+    ),
 ];
 
 fn main() -> ! {
