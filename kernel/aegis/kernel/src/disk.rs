@@ -15,7 +15,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use crate::boot::say;
 use crate::hardware::device::{self, Channel, Device};
-use crate::hardware::{interrupts, memory};
+use crate::hardware::{interrupts, memory, registers};
 use crate::machine::{Here, books};
 
 /// It can be told to keep what was written (a bit of features).
@@ -42,8 +42,8 @@ const GOOD: u64 = 0;
 /// What stands there before it has answered.
 const UNANSWERED: u64 = 0xff;
 
-/// Ticks in which the device is done with nothing of what is under way: then it is used no more.
-const PATIENCE: u32 = 30_000;
+/// Seconds in which the device is done with nothing of what is under way: then it is used no more.
+const PATIENCE: u64 = 30;
 
 struct Disk {
     device: &'static Device,
@@ -54,9 +54,9 @@ struct Disk {
     asked: [Block; ALL_REQUESTS],
     /// The page of headers.
     headers: u32,
-    /// How many are under way, and ticks since the last one was done.
+    /// How many are under way, and when, in cycles, the first of them was asked or one was done.
     count: usize,
-    waited: u32,
+    since: u64,
 }
 
 static DISK: Mutex<Option<Disk>> = Mutex::new(None);
@@ -92,7 +92,7 @@ fn open(device: &'static Device) -> Result<Disk, Refusal> {
         asked: [Block::Flush; ALL_REQUESTS],
         headers,
         count: 0,
-        waited: 0,
+        since: 0,
     })
 }
 
@@ -113,15 +113,16 @@ pub fn interrupt() {
     }
 }
 
-/// A tick of processor 0: an interrupt may have been lost.
+/// Looks on processor 0, at ticks and now and then: an interrupt may have been lost.
 pub fn tick() {
     let mut held = hold();
     let Some(disk) = &mut *held else {
         return;
     };
     disk.take_back();
-    disk.waited = if disk.count == 0 { 0 } else { disk.waited + 1 };
-    if disk.channel.queue().is_dead() || disk.waited > PATIENCE {
+    let patience = PATIENCE * books().machine.clock.frequency.load(Relaxed).max(1 << 30);
+    let waited = registers::time().saturating_sub(disk.since);
+    if disk.channel.queue().is_dead() || disk.count != 0 && waited > patience {
         say(format_args!(
             "aegis: the disk makes no sense: it is used no more"
         ));
@@ -183,6 +184,9 @@ impl Disk {
             Some(chain) => {
                 self.places[usize::from(chain) % usize::from(SIZE)] = place as u8;
                 self.asked[place] = block;
+                if self.count == 0 {
+                    self.since = registers::time();
+                }
                 self.count += 1;
                 Ok(())
             }
@@ -237,7 +241,7 @@ impl Disk {
 
     fn done(&mut self, place: usize, result: Result<(), Error>) {
         self.count -= 1;
-        self.waited = 0;
+        self.since = registers::time();
         books().machine.disk.done.fetch_add(1, Relaxed);
         books().request_is_done(&mut self.under_way, place, result);
     }
