@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::collections::{HashMap, HashSet};
 use std::vec::Vec;
 
-use postern_aegis_abi::records::{Kind, NONE, Page, claim};
+use postern_aegis_abi::records::{HoldingKind, Kind, NONE, Page, claim};
 
 use super::machine::{KERNEL, page};
 use crate::{Books, Hardware};
@@ -27,6 +27,14 @@ pub fn check<H: Hardware>(books: &Books<'_, H>) {
             claim::FREE => assert_eq!(record.pages.load(Relaxed), 0, "{number} is no more"),
             claim::ENDING => {}
             _ => trees.walk_all(number),
+        }
+    }
+    for holding in &books.machine.holdings {
+        let owner = holding.owner.load(Relaxed);
+        let handler = holding.kind.load(Relaxed) == HoldingKind::Handler as u32;
+        let made = holding.table.load(Relaxed) != 0;
+        if handler && made && books.environment(owner).claim.load(Relaxed) != claim::ENDING {
+            trees.window(owner, holding.table.load(Relaxed));
         }
     }
     assert_eq!(books.machine.free_lock.load(Relaxed), 0);
@@ -111,7 +119,7 @@ fn check_bindings<H: Hardware>(books: &Books<'_, H>, page_number: u32, found: Ha
     let record = &books.pages[page_number as usize];
     let links = |binding: u32| {
         let table = &books.pages[binding as usize >> 9];
-        assert_eq!(kind(table), Kind::Table1);
+        assert!(matches!(kind(table), Kind::Table1 | Kind::Window));
         let word = &books.hardware.words(table.read.load(Relaxed))[binding as usize & 511];
         ((word.load(Relaxed) >> 32) as u32, word.load(Relaxed) as u32)
     };
@@ -206,6 +214,35 @@ impl<H: Hardware> Trees<'_, '_, H> {
                 self.stand(environment, links, Kind::Links);
             }
             self.walk(environment, to, level - 1, 512);
+        }
+    }
+
+    /// A handler's window: text, and what is bound, for the kernel alone.
+    fn window(&mut self, owner: u16, table: u32) {
+        self.stand(owner, table, Kind::Window);
+        let links = self.books.pages[table as usize].read.load(Relaxed);
+        assert_eq!(self.books.pages[links as usize].read.load(Relaxed), table);
+        self.stand(owner, links, Kind::Links);
+        for index in 0..512 {
+            let entry = self.books.hardware.words(table)[index].load(Relaxed);
+            let to = page(entry) as u32;
+            if entry == 0 {
+                continue;
+            }
+            if kind(&self.books.pages[to as usize]) == Kind::Text {
+                assert_eq!(entry & !USED, u64::from(to) << 12 | 1);
+                self.stand(owner, to, Kind::Text);
+                continue;
+            }
+            assert_eq!(entry & (0xfff & !0x62 | 0x7ff << 52), 1, "{entry:#x}");
+            assert!(entry & NO_EXECUTE != 0, "{to} can be executed");
+            let data = matches!(
+                kind(&self.books.pages[to as usize]),
+                Kind::Data | Kind::Leaving
+            );
+            assert!(data, "{to} is bound in a window");
+            let bindings = self.bindings.entry(to).or_default();
+            assert!(bindings.insert(table << 9 | index as u32));
         }
     }
 

@@ -6,6 +6,7 @@ mod check;
 mod endpoints;
 mod every;
 mod frames;
+mod handlers;
 mod held;
 mod holdings;
 mod life;

@@ -525,7 +525,7 @@ fn copies() -> Outcome {
     for name in ["handler.copy_sum", "handler.copy_then_sum"] {
         let line = Line::new(name)?;
         for at in (16..1456).step_by(8) {
-            memory::write(line.frame.0 + at, at << 56 | at * 77);
+            memory::write(line.frame.0 + at, (at << 56) | (at * 77));
         }
         line.message(1456)?;
         same(name, line.record().ended.load(Relaxed).into(), 0)?;
@@ -536,7 +536,7 @@ fn copies() -> Outcome {
             sum + u64::from(over)
         });
         same("the sum", line.word(0), sum)?;
-        same("a word", line.word(2 + 100), 800 << 56 | 800 * 77)?;
+        same("a word", line.word(2 + 100), (800 << 56) | (800 * 77))?;
         line.end()?;
     }
     Ok(())
