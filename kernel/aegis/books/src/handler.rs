@@ -69,7 +69,7 @@ impl<'a, H: Hardware> Books<'a, H> {
         let (&[table, links], texts) = pages.split_first_chunk().ok_or(Error::Argument)?;
         let fits = code.from < code.to
             && u64::from(code.to) <= MESSAGE
-            && (code.from | code.to) as usize % PAGE == 0
+            && ((code.from | code.to) as usize).is_multiple_of(PAGE)
             && texts.len() == (code.to - code.from) as usize / PAGE;
         if !fits {
             return Err(Error::Argument);
@@ -278,7 +278,7 @@ impl<'a, H: Hardware> Books<'a, H> {
     /// Bytes of a window at an offset, for a handler that runs here. [`Error::Unmapped`] if not all are there.
     pub fn read_window(&self, table: u32, offset: u64, to: &mut [u8]) -> Result<(), Error> {
         let end = offset.checked_add(to.len() as u64);
-        if !end.is_some_and(|end| end <= MESSAGE + PAGE as u64) {
+        if end.is_none_or(|end| end > MESSAGE + PAGE as u64) {
             return Err(Error::Unmapped);
         }
         let words = self.hardware.words(table);
