@@ -251,6 +251,7 @@ impl Ranges {
 impl Order {
     /// Decodes a call with its arguments, and checks their ranges. [`Error::NoCall`] for calls
     /// that are the kernel's own.
+    #[inline(always)]
     fn decode(call: Call, arguments: [u64; 6], ranges: &Ranges) -> Result<Order, Error> {
         let [a, b, c, d, e, f] = arguments;
         Ok(match call {
@@ -428,6 +429,7 @@ impl<H: Hardware> Books<'_, H> {
     /// environment that runs here, with its arguments as registers have them: rdi, rsi, rdx, r10,
     /// r8, r9. Afterwards the caller may be stopping
     /// ([`stopping`](postern_aegis_abi::records::stopping)).
+    #[inline(always)]
     pub fn call(&self, caller: u16, call: Call, arguments: [u64; 6]) -> Result<u64, Error> {
         let ranges = Ranges {
             pages: self.pages.len(),
@@ -436,6 +438,7 @@ impl<H: Hardware> Books<'_, H> {
         self.apply(caller, Order::decode(call, arguments, &ranges)?)
     }
 
+    #[inline(always)]
     fn apply(&self, caller: u16, order: Order) -> Result<u64, Error> {
         let named = |environment| meant(caller, environment);
         match order {

@@ -1,6 +1,6 @@
 //! Calls that take a stack: the kernel's own here, all others by the books.
 
-use postern_aegis_abi::records::end;
+use postern_aegis_abi::records::end as reason;
 use postern_aegis_abi::{Call, Error, Mapping, ROOT, call, status};
 
 use crate::hardware::port;
@@ -10,17 +10,49 @@ use crate::{console, disk, events, filters, handlers, judge, network};
 /// A call on this processor's stack: its arguments and its number; the result goes to rax.
 type Served = extern "C" fn(&[u64; 6], u64) -> i64;
 
-/// What `entry.s` calls for each number. The calls that environments make most have functions of
-/// their own.
-#[unsafe(no_mangle)]
-static kernel_calls: [Served; call::TABLE.len()] = {
-    let mut calls: [Served; call::TABLE.len()] = [other; _];
-    calls[Call::NullStack as usize] = null;
-    calls[Call::Map as usize] = map;
-    calls[Call::Unmap as usize] = unmap;
-    calls[Call::Protect as usize] = protect;
-    calls
-};
+/// Functions for calls that the kernel does itself. One for each: what one of them needs of the stack
+/// costs no other anything.
+macro_rules! own {
+    ($($call:ident => $name:ident: |$caller:ident, $arguments:ident| $done:expr;)+) => {
+        $(extern "C" fn $name($arguments: &[u64; 6], _number: u64) -> i64 {
+            let $caller = current();
+            word($done)
+        })+
+
+        /// What `entry.s` calls for each number. The calls that environments make most have functions
+        /// of their own, too.
+        #[unsafe(no_mangle)]
+        static kernel_calls: [Served; call::TABLE.len()] = {
+            let mut calls: [Served; call::TABLE.len()] = [other; _];
+            calls[Call::NullStack as usize] = null;
+            calls[Call::Map as usize] = map;
+            calls[Call::Unmap as usize] = unmap;
+            calls[Call::Protect as usize] = protect;
+            calls[Call::Drop as usize] = drop_holding;
+            $(calls[Call::$call as usize] = $name;)+
+            calls
+        };
+    };
+}
+
+own! {
+    Yield => end_slice: |_caller, _arguments| events::leave();
+    Write => write: |caller, a| console::write(caller, a[0], a[1], a[2]);
+    Read => read: |caller, a| console::read(caller, a[0]);
+    Judge => judge: |caller, a| judge::judge(caller, a[0], a[1], a[2]);
+    Stop => stop: |caller, a| end(caller, a[0]);
+    Blocks => blocks: |caller, a| disk::ask(caller, a[0], a[1]);
+    Bind => bind: |caller, a| filters::bind(caller, *a);
+    Direct => direct: |caller, a| filters::direct(caller, *a);
+    Matches => matches: |caller, a| filters::matches(caller, *a);
+    Send => send: |caller, a| network::send(caller, a[0], a[1]);
+    Handler => handler: |caller, a| handlers::make(caller, *a);
+    Window => window: |caller, a| handlers::window(caller, *a);
+}
+
+fn word(result: Result<u64, Error>) -> i64 {
+    result.map_or_else(|error| error as i64, |value| value as i64)
+}
 
 fn result(result: Result<(), Error>) -> i64 {
     result.map_or_else(|error| error as i64, |()| 0)
@@ -50,32 +82,18 @@ extern "C" fn protect(arguments: &[u64; 6], _number: u64) -> i64 {
     result(books().protect_page(current(), arguments[0], arguments[1]))
 }
 
+/// A call as all others, behind which the filters are compiled anew if one is gone.
+extern "C" fn drop_holding(arguments: &[u64; 6], number: u64) -> i64 {
+    let dropped = other(arguments, number);
+    filters::settle(Some(current()));
+    dropped
+}
+
 extern "C" fn other(arguments: &[u64; 6], number: u64) -> i64 {
-    let Some(call) = Call::of(number as u8) else {
-        return Error::NoCall as i64;
-    };
-    let caller = current();
-    let result = match call {
-        Call::Yield => events::leave(),
-        Call::Write => console::write(caller, arguments[0], arguments[1], arguments[2]),
-        Call::Read => console::read(caller, arguments[0]),
-        Call::Blocks => disk::ask(caller, arguments[0], arguments[1]),
-        Call::Bind => filters::bind(caller, *arguments),
-        Call::Direct => filters::direct(caller, *arguments),
-        Call::Matches => filters::matches(caller, *arguments),
-        Call::Send => network::send(caller, arguments[0], arguments[1]),
-        Call::Handler => handlers::make(caller, *arguments),
-        Call::Window => handlers::window(caller, *arguments),
-        Call::Drop => {
-            let dropped = books().call(caller, call, *arguments);
-            filters::settle(Some(caller));
-            dropped
-        }
-        Call::Judge => judge::judge(caller, arguments[0], arguments[1], arguments[2]),
-        Call::Stop => stop(caller, arguments[0]),
-        _ => books().call(caller, call, *arguments),
-    };
-    result.map_or_else(|error| error as i64, |value| value as i64)
+    match Call::of(number as u8) {
+        Some(call) => word(books().call(current(), call, *arguments)),
+        None => Error::NoCall as i64,
+    }
 }
 
 /// The caller has ended or was handed over, by its own call or another's. `entry.s` calls this
@@ -85,7 +103,7 @@ extern "C" fn kernel_leave() -> ! {
     events::leave()
 }
 
-fn stop(caller: u16, status: u64) -> Result<u64, Error> {
+fn end(caller: u16, status: u64) -> Result<u64, Error> {
     if caller != ROOT {
         return Err(Error::Denied);
     }
@@ -95,5 +113,5 @@ fn stop(caller: u16, status: u64) -> Result<u64, Error> {
 /// An exception without a handler: the environment ends. `entry.s` calls this.
 #[unsafe(no_mangle)]
 extern "C" fn kernel_unhandled(vector: u32, at: u64) -> ! {
-    events::end(end::EXCEPTION + vector, at)
+    events::end(reason::EXCEPTION + vector, at)
 }
