@@ -59,7 +59,7 @@ fn frame(source: u16, destination: u16) -> [u8; 60] {
 fn gets(frame: &[u8]) -> Result<u64, Why> {
     let mut found = [u64::MAX; 1];
     let count = calls::matches(frame, &mut found).named("who gets it")?;
-    check(u64::from(count) == u64::from(found[0] != 0), "no answer")?;
+    check(count == u64::from(found[0] != 0), "no answer")?;
     Ok(found[0])
 }
 
@@ -118,7 +118,7 @@ fn first() -> Outcome {
     same("no frame", gets(&[])?, 0)?;
     let mut all = [0; 8];
     let count = calls::matches(&frame(1, 7), &mut all).named("all")?;
-    same("how many", count.into(), 3)?;
+    same("how many", count, 3)?;
     let order = [high as u64, late as u64, low as u64];
     check(all[..3] == order, "another order")?;
     all[1] = 0;
@@ -243,7 +243,7 @@ fn texts() -> Outcome {
     refused("priority", call([at, 0, 1 << 32, 0]), Error::Argument)?;
     refused("no page", call([at, 0, 0, u64::MAX]), Error::Argument)?;
     let frame = [0; 1515];
-    let matches = |frame: &[u8]| calls::matches(frame, &mut [0; 2]).map(u64::from);
+    let matches = |frame: &[u8]| calls::matches(frame, &mut [0; 2]);
     refused("a frame too long", matches(&frame), Error::Argument)?;
     same(
         "no endpoint",
