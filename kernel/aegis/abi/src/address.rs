@@ -24,8 +24,8 @@ pub const START: u64 = 0x1000;
 /// Bytes of a handler's window that can be used, from its beginning: what its table spans.
 pub const WINDOW: u64 = 512 * crate::PAGE as u64;
 
-/// Where in its window a handler finds the page with the message, as long as it runs. Nothing else is
-/// bound from here on.
+/// Where in its window a handler finds the page with the message, as long as it runs. Nothing else
+/// is bound from here on.
 pub const MESSAGE: u64 = WINDOW - 2 * crate::PAGE as u64;
 
 /// Whether an environment may map a page at this address.

@@ -126,8 +126,8 @@ calls! {
 
     8 Capability(name, rights, environment) stack
         /// The capability for the caller's pages and holdings whose read or write name this is, or,
-        /// with the right to control, for an environment. The word proves itself: a keyed hash of owner,
-        /// birth, name and right. One right at a time.
+        /// with the right to control, for an environment. The word proves itself: a keyed hash of
+        /// owner, birth, name and right. One right at a time.
         needs "ownership; control of the environment" errors [Argument, NoEnvironment, Denied];
     9 Allocate(page, read, write) stack
         /// Takes a free page, filled with zeros, by its number or ANY; its number is the result.
@@ -230,8 +230,8 @@ calls! {
         /// endpoint has neither ring nor handler then, a handler is not given.
         needs "ownership" errors [Argument, Denied, Kind, NoEnvironment, Quota];
     35 RenameHolding(holding, read, write) stack
-        /// Gives the console, the clock or a range of blocks other names, so that other capabilities
-        /// are needed from now on.
+        /// Gives the console, the clock or a range of blocks other names, so that other
+        /// capabilities are needed from now on.
         needs "ownership" errors [Argument, Denied, Kind];
     36 Drop(holding, control) stack
         /// Ends an endpoint or a handler. Blocks, the console and the clock become the maker's of
@@ -256,8 +256,8 @@ calls! {
     40 Bind(filter, length, priority, ring) stack
         /// An endpoint: arriving frames that a filter accepts (an expression of at most 512 bytes)
         /// go to the pages that a ring names, unless a filter of a higher priority, or of the same
-        /// and older, accepts them. Its number is the result. The root may take others' frames. It is
-        /// compiled together with all others, in time that the caller pays for in slices.
+        /// and older, accepts them. Its number is the result. The root may take others' frames. It
+        /// is compiled together with all others, in time that the caller pays for in slices.
         needs "quota of holdings; that no other environment's filter loses frames by it" errors [Argument, Unmapped, Denied, Kind, Taken, Quota, Exhausted];
     41 Direct(holding, ring, handler) stack
         /// Where frames of an endpoint go from now on: to an own handler first (0: none), then to
@@ -265,12 +265,12 @@ calls! {
         needs "ownership of endpoint and handler" errors [Argument, Denied, Kind];
     42 Matches(frame, length, holdings, count) stack
         /// Which endpoints' filters accept a frame in the caller's memory, the one that gets it
-        /// first: their numbers are stored as words. The result is how many there are. For one alone
-        /// the compiled filters are asked, and 0 is stored if there is none.
+        /// first: their numbers are stored as words. The result is how many there are. For one
+        /// alone the compiled filters are asked, and 0 is stored if there is none.
         needs "nothing" errors [Argument, Unmapped, Exhausted];
     43 Send(pieces, count) stack
-        /// Sends a frame that is gathered from an array of pieces in the caller's memory. Their pages stay where
-        /// they are until the device is done with them, which the context counts.
+        /// Sends a frame that is gathered from an array of pieces in the caller's memory. Their
+        /// pages stay where they are until the device is done with them, which the context counts.
         needs "the pages, or their capabilities; room among the frames under way" errors [Argument, Unmapped, Denied, Kind, Again, NoDevice];
     44 Handler(image, length, pages, count) stack
         /// A handler of messages: an image that the judge accepts, which has a window of its own.

@@ -152,8 +152,8 @@ pub struct Context {
     pub completions: u64,
     /// Frames of the environment's that the network is done with, so far.
     pub sent: u64,
-    /// Where an event of a device is told at once, if the environment runs then. The kernel stores 0 here
-    /// when it goes there; 0: it is told at the next begin.
+    /// Where an event of a device is told at once, if the environment runs then. The kernel stores
+    /// 0 here when it goes there; 0: it is told at the next begin.
     pub upcall: u64,
     /// What an upcall interrupted.
     pub upcalled: Saved,

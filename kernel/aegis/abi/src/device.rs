@@ -15,7 +15,8 @@ pub const ENTRIES: usize = 64;
 pub struct Ring {
     /// How many entries the kernel has filled so far.
     pub filled: AtomicU64,
-    /// How many entries the environment has made ready so far: at most 64 more than it is done with.
+    /// How many entries the environment has made ready so far: at most 64 more than it is done
+    /// with.
     pub ready: AtomicU64,
     /// Not used.
     pub reserved: [AtomicU64; 2],
@@ -27,13 +28,13 @@ pub struct Ring {
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Entry {
-    /// Where a frame goes: a page's number in bits 12 to 43, and an offset in it, a multiple of 8, below. Frames
-    /// that do not fit from there to the end of the page are cut.
+    /// Where a frame goes: a page's number in bits 12 to 43, and an offset in it, a multiple of 8,
+    /// below. Frames that do not fit from there to the end of the page are cut.
     pub place: AtomicU64,
     /// The capability to write the page, if it is another's.
     pub capability: AtomicU64,
-    /// What came: the length of a frame before it was cut, in the lower half, and the endpoint's number above. Of
-    /// a request to the disk the tag.
+    /// What came: the length of a frame before it was cut, in the lower half, and the endpoint's
+    /// number above. Of a request to the disk the tag.
     pub what: AtomicU64,
     /// Of a frame when it came, in cycles. Of a request to the disk 0, or the error below zero.
     pub result: AtomicU64,

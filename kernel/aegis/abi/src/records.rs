@@ -241,8 +241,9 @@ pub struct Holding {
     pub first: AtomicU64,
     /// Of blocks: how many. Of an endpoint: bytes of its filter's text.
     pub count: AtomicU64,
-    /// Of a handler: its window's table, whose page of links names it and is named by it as that of any table. Pages
-    /// of slots and text stand in the table, and what [`Call::Window`](crate::Call::Window) has bound.
+    /// Of a handler: its window's table, whose page of links names it and is named by it as that of
+    /// any table. Pages of slots and text stand in the table, and what
+    /// [`Call::Window`](crate::Call::Window) has bound.
     pub table: AtomicU32,
     /// Of a handler: how its last run ended ([`run`]).
     pub ended: AtomicU32,
@@ -441,8 +442,8 @@ pub struct Machine {
 impl Machine {
     /// The word that this begins with, and the interface's version.
     pub const MAGIC: u64 = 0x0002_5349_4745_4100;
-    /// Where the records of pages are from the start of this, in bytes: an array of [`Page`]. Behind
-    /// them is a byte for each page: for how many transfers of devices it stays where it is.
+    /// Where the records of pages are from the start of this, in bytes: an array of [`Page`].
+    /// Behind them is a byte for each page: for how many transfers of devices it stays where it is.
     pub const PAGES: usize = core::mem::size_of::<Machine>();
 }
 

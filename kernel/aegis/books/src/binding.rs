@@ -15,7 +15,7 @@ use postern_aegis_abi::Error;
 use postern_aegis_abi::call::{NAME_EVERYBODY, NAME_NOBODY};
 use postern_aegis_abi::records::{Kind, NONE, Page, binding};
 
-use crate::page::is;
+use crate::kind::is;
 use crate::{Books, Hardware, entry};
 
 /// Bindings that one call breaks.

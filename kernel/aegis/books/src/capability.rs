@@ -15,8 +15,8 @@ use siphasher::sip::SipHasher24;
 use crate::{Books, Hardware};
 
 impl<H: Hardware> Books<'_, H> {
-    /// The capability of a right to an owner's pages and holdings of a name; of the right to control, to the
-    /// environment itself, with the name [`NAME_NOBODY`].
+    /// The capability of a right to an owner's pages and holdings of a name; of the right to
+    /// control, to the environment itself, with the name [`NAME_NOBODY`].
     pub fn mint(&self, owner: u16, name: u32, right: u64) -> u64 {
         let birth = self.environment(owner).birth.load(Relaxed);
         let first = u64::from(owner) | right << 16 | u64::from(birth) << 32;

@@ -1,8 +1,8 @@
 //! The time of day, and alarms.
 //!
 //! Invariant: no alarm is due before `next_alarm`. Whoever sets an alarm stores it first and then
-//! lowers `next_alarm`; whoever looks for what is due raises that to the end of time first, and then
-//! lowers it to each alarm that is left. So a processor that looks at a tick reads one word.
+//! lowers `next_alarm`; whoever looks for what is due raises that to the end of time first, and
+//! then lowers it to each alarm that is left. So a processor that looks at a tick reads one word.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 

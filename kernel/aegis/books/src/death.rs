@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use postern_aegis_abi::records::{Kind, NONE, claim};
 
-use crate::page::is;
+use crate::kind::is;
 use crate::{Books, Hardware};
 
 /// Pages that are freed in one piece.

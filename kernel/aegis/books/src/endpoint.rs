@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use postern_aegis_abi::records::{HoldingKind, Kind};
 use postern_aegis_abi::{Error, FILTER, HOLDINGS, ROOT};
 
-use crate::page::is;
+use crate::kind::is;
 use crate::{Books, Hardware};
 
 /// Slices that one call can cost: whatever a loaded host makes of cycles.

@@ -12,7 +12,7 @@ use postern_aegis_abi::records::{Kind, NONE, Page, binding};
 use postern_aegis_abi::{Error, Mapping};
 
 use crate::binding::{link_only, unlink_only};
-use crate::page::is;
+use crate::kind::is;
 use crate::{Books, Hardware, entry};
 
 impl<H: Hardware> Books<'_, H> {

@@ -14,7 +14,7 @@ use postern_aegis_abi::mapping::Request;
 use postern_aegis_abi::records::{Holding, HoldingKind, Kind, binding, run};
 use postern_aegis_abi::{Context, Error, Mapping, PAGE};
 
-use crate::page::is;
+use crate::kind::is;
 use crate::{Books, Hardware, entry};
 
 /// Slices that an owner may owe, and its handlers still run.

@@ -1,16 +1,16 @@
 //! Pages that devices read or write: each stays where it is until the device is done with it.
 //!
-//! Invariant: [`Books::lent`] counts the transfers under way of a page, under its lock. A page that is
-//! lent is not freed, given to anybody, taken, or made a table: whoever wants that breaks its
-//! bindings, which says [`Error::Again`] until the device is done. Whoever dies has its
-//! pages freed then.
+//! Invariant: [`Books::lent`] counts the transfers under way of a page, under its lock. A page that
+//! is lent is not freed, given to anybody, taken, or made a table: whoever wants that breaks its
+//! bindings, which says [`Error::Again`] until the device is done. Whoever dies has its pages freed
+//! then.
 
-use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis_abi::Error;
 use postern_aegis_abi::records::Kind;
 
-use crate::page::is;
+use crate::kind::is;
 use crate::{Books, Hardware, entry};
 
 impl<H: Hardware> Books<'_, H> {
@@ -36,11 +36,5 @@ impl<H: Hardware> Books<'_, H> {
         if let Some(lent) = self.lent.get(page as usize) {
             lent.store(lent.load(Relaxed).saturating_sub(1), Relaxed);
         }
-    }
-
-    /// Whether a device uses a page, which is locked.
-    pub(crate) fn is_lent(&self, page: u32) -> bool {
-        let lent = self.lent.get(page as usize);
-        lent.is_some_and(|lent| lent.load(Acquire) != 0)
     }
 }

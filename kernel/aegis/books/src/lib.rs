@@ -42,6 +42,7 @@ mod frame;
 mod guarantee;
 mod handler;
 mod holding;
+mod kind;
 mod lent;
 mod life;
 mod list;
@@ -119,15 +120,15 @@ pub trait Hardware {
     /// Gives a handler's window its table.
     fn window_opens(&self, _handler: usize, _table: u32) {}
 
-    /// Takes a handler's window away: it does not run any more when this returns, and no processor knows
-    /// what was mapped there.
+    /// Takes a handler's window away: it does not run any more when this returns, and no processor
+    /// knows what was mapped there.
     fn window_closes(&self, _handler: usize) {}
 
     /// Pages are constant from now on, or are not any more, for the kernel, too.
     fn constant(&self, _pages: &mut dyn Iterator<Item = u32>, _constant: bool) {}
 
-    /// Copies bytes to a page from an offset on, a multiple of eight. They fit; of the last word the bytes behind
-    /// them may become zeros.
+    /// Copies bytes to a page from an offset on, a multiple of eight. They fit; of the last word
+    /// the bytes behind them may become zeros.
     fn store(&self, page: u32, offset: usize, bytes: &[u8]) {
         use core::sync::atomic::Ordering::Relaxed;
         let words = &self.words(page)[offset / 8..];

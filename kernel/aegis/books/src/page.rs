@@ -10,6 +10,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use postern_aegis_abi::records::{Environment, Kind, NONE, Page};
 use postern_aegis_abi::{ENVIRONMENTS, Error};
 
+use crate::kind::is;
 use crate::list::List;
 use crate::lock::Lock;
 use crate::{Books, Hardware};
@@ -367,11 +368,6 @@ impl<'a, H: Hardware> Books<'a, H> {
             .free
             .store(self.machine.free.load(Relaxed).wrapping_add(1), Relaxed);
     }
-}
-
-/// Whether a page is of a kind.
-pub(crate) fn is(record: &Page, kind: Kind) -> bool {
-    record.kind.load(Relaxed) == kind as u8
 }
 
 /// Whether an environment may have so many pages more. It is locked.

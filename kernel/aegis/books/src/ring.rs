@@ -10,7 +10,7 @@ use postern_aegis_abi::device::{ENTRIES, Entry, Ring};
 use postern_aegis_abi::records::Kind;
 use postern_aegis_abi::{Error, PAGE};
 
-use crate::page::is;
+use crate::kind::is;
 use crate::{Books, Hardware, entry};
 
 impl<H: Hardware> Books<'_, H> {

@@ -16,8 +16,9 @@ use postern_aegis_abi::Error;
 use postern_aegis_abi::address::{END, TABLES, index};
 use postern_aegis_abi::records::{Kind, NONE, Page};
 
+use crate::kind::is;
 use crate::lock::PageLock;
-use crate::page::{is, room};
+use crate::page::room;
 use crate::{Books, Hardware, entry};
 
 impl<'a, H: Hardware> Books<'a, H> {

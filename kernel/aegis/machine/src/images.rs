@@ -34,8 +34,8 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Handlers for the network, of E-code in `programs/handlers`: the names of their files in the archive
-/// and their images.
+/// Handlers for the network, of E-code in `programs/handlers`: the names of their files in the
+/// archive and their images.
 pub fn handlers() -> Result<Vec<(String, Vec<u8>)>, HandlerError> {
     let folder = place::sources().join("programs/handlers");
     let mut handlers = Vec::new();

@@ -145,8 +145,8 @@ fn figures_are_the_budgets() {
     }
 }
 
-/// Exactly, or within a twentieth where somebody outside has a part in it, or within a tenth of what
-/// another compiler's code takes.
+/// Exactly, or within a twentieth where somebody outside has a part in it, or within a tenth of
+/// what another compiler's code takes.
 fn keeps(name: &str, found: u64, budget: Option<u64>) -> bool {
     let Some(budget) = budget else { return false };
     let version = std::process::Command::new("rustc")

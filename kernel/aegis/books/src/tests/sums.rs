@@ -1,4 +1,5 @@
-//! What must hold of environments, quotas, slices and holdings whenever no processor is in the kernel.
+//! What must hold of environments, quotas, slices and holdings whenever no processor is in the
+//! kernel.
 
 use core::fmt::{self, Write};
 use core::hash::Hasher;
