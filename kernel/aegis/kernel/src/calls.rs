@@ -86,10 +86,13 @@ extern "C" fn protect(arguments: &[u64; 6], _number: u64) -> i64 {
     result(books().protect_page(current(), arguments[0], arguments[1]))
 }
 
-/// A call as all others, behind which the filters are compiled anew if one is gone.
+/// A call as all others, behind which the filters are compiled anew if one is gone. Who ends nothing
+/// pays for nobody's end.
 extern "C" fn drop_holding(arguments: &[u64; 6], number: u64) -> i64 {
     let dropped = other(arguments, number);
-    filters::settle(Some(current()));
+    if dropped == 0 {
+        filters::settle(Some(current()));
+    }
     dropped
 }
 

@@ -9,7 +9,7 @@ use postern_aegis_abi::records::{Environment, Slice, claim, end, stopping};
 use postern_aegis_abi::{Context, ROOT, status};
 use postern_aegis_books::{Emergency, Hardware, Tick};
 
-use crate::boot::{SLICE, say};
+use crate::boot::say;
 use crate::console;
 use crate::filters;
 use crate::hardware::memory::Words;
@@ -116,11 +116,7 @@ fn upcall(frame: &mut Frame) {
 
 /// The clock ticked: a slice is over, or nobody runs.
 fn tick(frame: &mut Frame) {
-    let (over, set) = handler::slice_is_over();
-    if set {
-        interrupts::start_clock(SLICE);
-    }
-    if !over {
+    if !handler::slice_is_over() {
         return;
     }
     let processor = local::this().processor();
@@ -261,7 +257,7 @@ extern "C" fn kernel_schedule() -> ! {
         if let Some(turn) = books().next_turn(processor) {
             let slice = &books().machine.slices[processor][turn.position];
             local.slice.store(slice as *const Slice as u64, Relaxed);
-            interrupts::start_clock(SLICE);
+            handler::slice_begins();
             begin(books().environment(turn.environment), turn.entry);
         }
         if more {

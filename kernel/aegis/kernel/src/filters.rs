@@ -118,14 +118,22 @@ pub fn changed() {
     STALE.store(true, Relaxed);
 }
 
-/// Makes the code anew if an endpoint has ended since it was made; somebody may pay for it.
+/// Makes the code anew if an endpoint has ended since it was made. Who ended one waits for that, and
+/// pays. A processor that is about to begin a slice does not wait while somebody holds the arena,
+/// which may be for long: it looks again at the next one.
 pub fn settle(payer: Option<u16>) {
-    if STALE.load(Relaxed) {
-        let mut arena = arena::hold(|| Here.poll());
-        if STALE.swap(false, AcqRel) {
-            // Fewer filters have room where more had.
-            let _ = paid(payer.unwrap_or(ROOT), || renew(&mut arena, None));
-        }
+    if !STALE.load(Relaxed) {
+        return;
+    }
+    let arena = match payer {
+        Some(_) => Some(arena::hold(|| Here.poll())),
+        None => arena::try_hold(),
+    };
+    if let Some(mut arena) = arena
+        && STALE.swap(false, AcqRel)
+    {
+        // Fewer filters have room where more had.
+        let _ = paid(payer.unwrap_or(ROOT), || renew(&mut arena, None));
     }
 }
 
@@ -199,7 +207,7 @@ fn all(caller: u16, frame: &[u8], found: &mut [u64; HOLDINGS]) -> Result<usize, 
 }
 
 /// Does what takes long on behalf of a caller, who pays for it in slices.
-fn paid<T>(caller: u16, work: impl FnOnce() -> T) -> T {
+pub fn paid<T>(caller: u16, work: impl FnOnce() -> T) -> T {
     let start = registers::time();
     let result = work();
     books().pays_for(caller, registers::time().wrapping_sub(start));

@@ -13,13 +13,11 @@ use postern_aegis_abi::{Context, Error, Mapping, PAGE};
 use postern_aegis_books::{Code, Hardware, Run};
 use postern_kernel_judge::{ACCEPTED, OUT_OF_MEMORY, Parts, exports, image_with_parts, imports};
 
-use crate::boot::SLICE;
 use crate::hardware::arena;
-use crate::hardware::handler::{self, Entrance, Stopped};
-use crate::hardware::interrupts;
+use crate::hardware::handler::{self, Entrance};
 use crate::hardware::registers;
 use crate::machine::{Here, books};
-use crate::network;
+use crate::{filters, network};
 
 /// What a handler exports: `long message(const void *, unsigned long length, unsigned long
 /// endpoint)`. 1: the message is done with; otherwise it goes on to the ring.
@@ -65,7 +63,7 @@ pub fn make(caller: u16, arguments: [u64; 6]) -> Result<u64, Error> {
     let file = file.ok_or(Error::Argument)?;
     books().read_bytes(caller, address, file)?;
     let file = &*file;
-    let (verdict, parts) = image_with_parts(file);
+    let (verdict, parts) = filters::paid(caller, || image_with_parts(file));
     match verdict.verdict {
         ACCEPTED => {}
         OUT_OF_MEMORY => return Err(Error::Exhausted),
@@ -196,20 +194,11 @@ fn enter(
         stack: run.stack,
         loops: run.path == 0 || run.path > SHORT,
     };
-    if entrance.loops {
-        let stopped = Stopped::new();
-        let result = handler::enter(&entrance, message, endpoint);
-        return (stopped.resume(), result);
+    let runs = || handler::enter(&entrance, message, endpoint);
+    match entrance.loops {
+        true => handler::stopped(runs),
+        false => handler::short(runs),
     }
-    let before = interrupts::clock();
-    let result = handler::enter(&entrance, message, endpoint);
-    // The clock goes down, and begins anew at a slice's end.
-    let after = interrupts::clock();
-    let time = match before.checked_sub(after) {
-        Some(time) => time,
-        None => before + SLICE.saturating_sub(after),
-    };
-    (time.into(), result)
 }
 
 /// Waits until a handler does not run.

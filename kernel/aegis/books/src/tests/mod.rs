@@ -9,6 +9,7 @@ mod frames;
 mod handlers;
 mod held;
 mod holdings;
+mod interval;
 mod life;
 mod machine;
 mod model;

@@ -48,14 +48,24 @@ pub struct Held(());
 
 /// Waits for the arena; `poll` is called meanwhile.
 pub fn hold(poll: impl Fn()) -> Held {
-    while HELD.swap(true, Ordering::Acquire) {
-        poll();
+    loop {
+        match try_hold() {
+            Some(held) => return held,
+            None => poll(),
+        }
         core::hint::spin_loop();
+    }
+}
+
+/// The arena, if nobody holds it.
+pub fn try_hold() -> Option<Held> {
+    if HELD.swap(true, Ordering::Acquire) {
+        return None;
     }
     NEXT.store(IMAGE, Ordering::Relaxed);
     FREE.iter()
         .for_each(|head| head.store(0, Ordering::Relaxed));
-    Held(())
+    Some(Held(()))
 }
 
 /// Whether an address is in the page below the stack.

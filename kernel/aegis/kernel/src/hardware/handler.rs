@@ -10,6 +10,7 @@ use postern_aegis_abi::records::run;
 
 use crate::boot::SLICE;
 
+use super::interrupts::Ticks;
 use super::local::{self, Local};
 use super::memory::{self, NO_EXECUTE, PRESENT};
 use super::switch::Frame;
@@ -19,12 +20,6 @@ use super::{interrupts, window};
 const SLOT: usize = 32;
 /// What fills pages of text: `int3`.
 const FILL: u8 = 0xcc;
-
-/// Ticks of the clock that a handler with loops may see; the fourth ends it. Each is set when the one
-/// before has come: an emulator that was kept from running makes up for none.
-const TICKS: u32 = 4;
-/// Cycles to the next of them: together they are a slice.
-const TICK: u32 = SLICE / TICKS;
 
 unsafe extern "C" {
     fn run_handler(
@@ -79,7 +74,6 @@ pub fn enter(
     let local = local::this();
     let base = window::base(entrance.window);
     local.ended.store(0, Relaxed);
-    local.ticks.store(0, Relaxed);
     local.loops.store(u32::from(entrance.loops), Relaxed);
     let message = &memory::words(entrance.table)[(MESSAGE >> 12) as usize & 511];
     message.store(u64::from(page) << 12 | PRESENT | NO_EXECUTE, Relaxed);
@@ -141,66 +135,40 @@ pub fn has_ticked(frame: &mut Frame) -> bool {
     if frame.is_users() || !runs() {
         return false;
     }
-    if local::this().ticks.fetch_add(1, Relaxed) + 1 >= TICKS {
+    if local::this().interval.ends_handler(&Ticks, SLICE) {
         let at = window::place(frame.rip).map_or(0, |(_, at)| at);
         leave(frame, run::LONG, at);
     }
-    interrupts::start_clock(TICK);
     true
 }
 
-/// Cycles until the clock ticks, at least: it ticks again and again until it is set, and a processor
-/// with a tick at each instruction comes to none.
-const LEAST: u32 = SLICE / 100;
-
-/// The clock goes to the end of a slice that a handler has interrupted: it is to be set then.
-const REST: u32 = 1;
-/// The same, behind a tick that was the handler's.
-const REST_AND_ONE: u32 = 2;
-
-/// The clock ticked, and no handler runs: whether the tick is a slice's. Whether the clock must be set
-/// for the next one.
-pub fn slice_is_over() -> (bool, bool) {
-    let rest = &local::this().rest;
-    match rest.load(Relaxed) {
-        0 => (true, false),
-        REST_AND_ONE => {
-            rest.store(REST, Relaxed);
-            (false, false)
-        }
-        _ => {
-            rest.store(0, Relaxed);
-            (true, true)
-        }
-    }
+/// A slice begins.
+pub fn slice_begins() {
+    local::this().interval.begin(&Ticks, SLICE);
 }
 
-/// The slices' clock, stopped for a handler that may run long.
-pub struct Stopped {
-    /// Cycles of the slice that were left.
-    left: u32,
+/// The clock ticked, and no handler runs: whether the tick is a slice's.
+pub fn slice_is_over() -> bool {
+    local::this().interval.is_over(&Ticks, SLICE)
 }
 
-impl Stopped {
-    /// Sets the clock to a handler's ticks.
-    pub fn new() -> Stopped {
-        let left = match interrupts::clock_waits() {
-            // The slice is over already, and is told so soon afterwards.
-            true => LEAST,
-            false => interrupts::clock().max(LEAST),
-        };
-        interrupts::start_clock(TICK);
-        Stopped { left }
-    }
+/// Does what runs a handler with interrupts on: how many cycles it took.
+pub fn stopped<T>(work: impl FnOnce() -> T) -> (u64, T) {
+    let interval = &local::this().interval;
+    let stopped = interval.stop(&Ticks, SLICE);
+    let result = work();
+    (interval.resume(&Ticks, SLICE, stopped), result)
+}
 
-    /// The slice goes on. How many cycles the handler took.
-    pub fn resume(self) -> u64 {
-        let ticks = u64::from(local::this().ticks.load(Relaxed));
-        let now = u64::from(TICK.saturating_sub(interrupts::clock()));
-        let late = interrupts::clock_waits();
-        interrupts::start_clock(self.left);
-        let rest = if late { REST_AND_ONE } else { REST };
-        local::this().rest.store(rest, Relaxed);
-        ticks * u64::from(TICK) + now
-    }
+/// Does what runs a handler with interrupts off: how many cycles it took.
+pub fn short<T>(work: impl FnOnce() -> T) -> (u64, T) {
+    let before = interrupts::clock();
+    let result = work();
+    // The clock goes down, and begins anew at the end of its period.
+    let after = interrupts::clock();
+    let time = match before.checked_sub(after) {
+        Some(time) => time,
+        None => before + interrupts::period().saturating_sub(after),
+    };
+    (time.into(), result)
 }

@@ -2,6 +2,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use postern_aegis_books::Clock;
+
 use super::{memory, port};
 
 /// Vectors.
@@ -72,10 +74,27 @@ pub fn clock() -> u32 {
     memory::controller(CLOCK_NOW).load(Relaxed)
 }
 
-/// Whether the clock has ticked, and nobody has seen it yet.
-pub fn clock_waits() -> bool {
-    const { assert!(CLOCK == 32) };
-    memory::controller(WAITING).load(Relaxed) & 1 != 0
+/// The bus's cycles from each tick to the next.
+pub fn period() -> u32 {
+    memory::controller(CLOCK_START).load(Relaxed)
+}
+
+/// This processor's clock.
+pub struct Ticks;
+
+impl Clock for Ticks {
+    fn start(&self, period: u32) {
+        start_clock(period);
+    }
+
+    fn left(&self) -> u32 {
+        clock()
+    }
+
+    fn waits(&self) -> bool {
+        const { assert!(CLOCK == 32) };
+        memory::controller(WAITING).load(Relaxed) & 1 != 0
+    }
 }
 
 /// Runs the clock without its interrupt, for as long as something takes: by how many of the bus's

@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use postern_aegis_abi::records::{Environment, Machine, Processor, Slice};
 use postern_aegis_abi::{PROCESSORS, address};
+use postern_aegis_books::Interval;
 
 use super::{handler, memory, registers};
 
@@ -61,12 +62,10 @@ pub struct Local {
     /// How it ended, if not by returning, and at which place of its window.
     pub ended: AtomicU32,
     pub ended_at: AtomicU64,
-    /// Whether interrupts are on while it runs, and ticks that it has seen.
+    /// Whether interrupts are on while it runs.
     pub loops: AtomicU32,
-    pub ticks: AtomicU32,
-    /// Whether the clock goes to the end of a slice that was interrupted, so that it must be set
-    /// then.
-    pub rest: AtomicU32,
+    /// What the clock's next tick is.
+    pub interval: Interval,
 }
 
 impl Local {
@@ -99,8 +98,7 @@ impl Local {
             ended: AtomicU32::new(0),
             ended_at: AtomicU64::new(0),
             loops: AtomicU32::new(0),
-            ticks: AtomicU32::new(0),
-            rest: AtomicU32::new(0),
+            interval: Interval::new(),
         }
     }
 
