@@ -172,6 +172,9 @@ pub struct Environment {
     pub requests: AtomicU32,
     /// When its alarm is due, in cycles; 0: never.
     pub alarm: AtomicU64,
+    /// What runs of its handlers took together, of a slice's clock: those that have ended among
+    /// them.
+    pub spent: AtomicU64,
 }
 
 const _: () = assert!(core::mem::size_of::<Page>() == 32);

@@ -206,6 +206,7 @@ impl<'a, H: Hardware> Books<'a, H> {
             &record.ended_at,
             &record.waits,
             &record.alarm,
+            &record.spent,
         ] {
             time.store(0, Relaxed);
         }

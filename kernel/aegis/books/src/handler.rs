@@ -252,26 +252,31 @@ impl<'a, H: Hardware> Books<'a, H> {
     }
 
     /// A handler has run, for so much of a slice's clock. The owner forfeits a slice for each
-    /// that its runs took together, and one for a run that ended otherwise than by returning: such
+    /// that its handlers' runs took together, and one for a run that ended otherwise than by returning: such
     /// a handler is called no more. It cannot end while this is done.
     pub fn has_run(&self, run: &Run, time: u64, ended: Option<Ended>) {
         let holding = self.holding(run.handler);
         holding.arrived.fetch_add(1, Relaxed);
-        let slice = self.machine.slice.load(Relaxed).max(1);
-        let before = holding.spent.fetch_add(time, Relaxed);
-        let mut owes = (before.wrapping_add(time) / slice).saturating_sub(before / slice) as u32;
+        holding.spent.fetch_add(time, Relaxed);
+        self.charge_runs(run.owner, time, ended.is_some().into());
         if let Some((how, at)) = ended {
             holding.ended_at.store(at, Relaxed);
             holding.ended.store(how, Release);
-            owes = owes.saturating_add(1);
-        }
-        if owes > 0 {
-            let forfeits = &self.environment(run.owner).forfeits;
-            let more = |now: u32| Some(now.saturating_add(owes));
-            let _ = forfeits.fetch_update(Relaxed, Relaxed, more);
-        }
-        if ended.is_some() {
             self.raise(run.owner, Context::EVENT_HANDLER);
+        }
+    }
+
+    /// An environment's handlers took time: it forfeits a slice for each that all its handlers ever
+    /// took together, and some more. So it gains nothing by another handler for each run.
+    pub(crate) fn charge_runs(&self, owner: u16, time: u64, more: u32) {
+        let record = self.environment(owner);
+        let slice = self.machine.slice.load(Relaxed).max(1);
+        let before = record.spent.fetch_add(time, Relaxed);
+        let whole = (before.saturating_add(time) / slice).saturating_sub(before / slice);
+        let owes = more.saturating_add(u32::try_from(whole).unwrap_or(u32::MAX));
+        if owes > 0 {
+            let more = |now: u32| Some(now.saturating_add(owes));
+            let _ = record.forfeits.fetch_update(Relaxed, Relaxed, more);
         }
     }
 

@@ -138,9 +138,12 @@ impl<H: Hardware> Books<'_, H> {
         let holdings = record.holdings_limit.swap(0, Relaxed);
         self.refund_birth(maker, [pages, slices, environments + 1, holdings]);
         let owed = record.forfeits.swap(0, Relaxed);
+        let slice = self.machine.slice.load(Relaxed).max(1);
+        let rest = record.spent.swap(0, Relaxed) % slice;
         // Whom the root makes is its own affair: it would be stopped by anybody's child.
         if maker != ROOT {
             self.environment(maker).forfeits.fetch_add(owed, Relaxed);
+            self.charge_runs(maker, rest, 0);
         }
         self.environment(maker).children.fetch_sub(1, Relaxed);
         self.raise(maker, Context::EVENT_CHILD);

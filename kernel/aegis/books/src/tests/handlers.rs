@@ -8,7 +8,7 @@ use postern_aegis_abi::records::{HoldingKind, Kind, run};
 use postern_aegis_abi::{Call, Error, Mapping, ROOT, call};
 
 use super::machine::Processor;
-use super::world::{SMALL, call, child, holds, machine, page, reap, run};
+use super::world::{SMALL, Share, call, child, holds, machine, page, reap, run};
 use crate::{Books, Code, Run};
 
 type World<'a> = Books<'a, Processor<'a>>;
@@ -179,4 +179,45 @@ fn runs_cost_their_owner_slices() {
     // It is no endpoint's, and would not run for one.
     assert!(books.handler_of(number as usize).is_none());
     assert!(books.handler_of(usize::MAX).is_none());
+}
+
+#[test]
+fn another_handler_for_each_run_costs_as_much() {
+    let memory = machine(64);
+    let here = memory.processor(0);
+    let books = here.books();
+    run(&here, ROOT);
+    let maker = child(&books, ROOT, SMALL);
+    let owes = |who| books.environment(who).forfeits.load(Relaxed);
+    // A slice is 1000 here.
+    for (runs, wanted) in [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4)] {
+        let (number, [table, ..]) = make(&books, ROOT);
+        let handler = Run {
+            handler: number as usize,
+            owner: ROOT,
+            table,
+            entry: CODE.entry,
+            stack: CODE.stack,
+            path: CODE.path,
+        };
+        books.has_run(&handler, 900, None);
+        assert_eq!(call(&books, ROOT, Call::Drop, &[number, 0]), Ok(0));
+        assert_eq!(owes(ROOT), wanted, "{runs}");
+    }
+    // Nor another child for each.
+    for wanted in [0, 1, 2] {
+        let least = Share {
+            pages: (2, 4),
+            slices: (0, 0),
+            environments: 0,
+        };
+        let owner = child(&books, maker, least);
+        books.charge_runs(owner, 900, 0);
+        assert_eq!(owes(owner), 0);
+        let ended = call(&books, maker, Call::Destroy, &[owner.into()]);
+        assert_eq!(ended, Ok(0));
+        reap(&books);
+        assert_eq!(owes(maker), wanted);
+    }
+    holds(&books);
 }
