@@ -266,20 +266,6 @@ impl<'a, H: Hardware> Books<'a, H> {
         }
     }
 
-    /// An environment's handlers took time: it forfeits a slice for each that all its handlers ever
-    /// took together, and some more. So it gains nothing by another handler for each run.
-    pub(crate) fn charge_runs(&self, owner: u16, time: u64, more: u32) {
-        let record = self.environment(owner);
-        let slice = self.machine.slice.load(Relaxed).max(1);
-        let before = record.spent.fetch_add(time, Relaxed);
-        let whole = (before.saturating_add(time) / slice).saturating_sub(before / slice);
-        let owes = more.saturating_add(u32::try_from(whole).unwrap_or(u32::MAX));
-        if owes > 0 {
-            let more = |now: u32| Some(now.saturating_add(owes));
-            let _ = record.forfeits.fetch_update(Relaxed, Relaxed, more);
-        }
-    }
-
     /// Bytes of a window at an offset, for a handler that runs here. [`Error::Unmapped`] if not all are there.
     pub fn read_window(&self, table: u32, offset: u64, to: &mut [u8]) -> Result<(), Error> {
         let end = offset.checked_add(to.len() as u64);

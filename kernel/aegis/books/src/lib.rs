@@ -33,6 +33,7 @@ mod capability;
 mod clock;
 mod context;
 mod death;
+mod debt;
 mod emergency;
 mod endpoint;
 mod entry;
