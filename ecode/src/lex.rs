@@ -34,7 +34,7 @@ pub(crate) enum Literal {
         ty: Option<Type>,
     },
     /// Value, suffix f.
-    Float { value: f64, single: bool },
+    Float { bits: u64, single: bool },
 }
 
 /// A string: its bytes in [`Tokens::bytes`], without the terminating NUL; of wide ones in their

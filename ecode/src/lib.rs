@@ -30,19 +30,20 @@ mod building;
 mod diagnostics;
 mod encode;
 mod facts;
+mod float;
 mod fold;
 mod generate;
 mod headers;
-#[cfg(feature = "std")]
 mod image;
 mod ir;
 mod kernel;
 mod lex;
 mod limits;
+#[cfg(feature = "std")]
+mod lines;
 mod lower;
 mod names;
 mod optimize;
-#[cfg(feature = "std")]
 mod order;
 mod parse;
 mod report;
@@ -51,10 +52,8 @@ mod tree;
 mod types;
 
 pub use diagnostics::{Diagnostic, Errors, Rule};
-#[cfg(feature = "std")]
 pub use image::{LinkError, Linked, link, link_for_kernel};
 pub use limits::Limits;
-#[cfg(feature = "std")]
 pub use order::Call;
 pub use postern_image::object::{Import, Object, PlaceError, Placed, Symbol};
 pub use postern_verifier::relocation::{Places, Relocation, Section, Target, Width};

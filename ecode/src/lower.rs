@@ -23,6 +23,7 @@ pub(crate) mod values;
 use alloc::vec::Vec;
 
 use crate::building::Building;
+use crate::float;
 use crate::ir::{Code, Inst, NONE, NOP, Op, Scalar, VReg, sym};
 use crate::limits::Limits;
 use crate::tree::{Expression, NodeId, Tree};
@@ -253,11 +254,7 @@ impl Lowering<'_> {
     /// A register with a floating constant, from the unit's constants.
     pub(crate) fn float_constant(&mut self, ty: Type, bits: u64) -> VReg {
         let (ty, bits, size) = if ty.plain() == FLOAT {
-            (
-                Scalar::F32,
-                u64::from((f64::from_bits(bits) as f32).to_bits()),
-                4,
-            )
+            (Scalar::F32, u64::from(float::single(bits)), 4)
         } else {
             (Scalar::F64, bits, 8)
         };

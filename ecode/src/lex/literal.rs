@@ -2,6 +2,7 @@
 
 use super::{Lexer, Literal, Text, TextKind};
 use crate::diagnostics::Rule;
+use crate::float;
 use crate::names::is_name;
 use crate::token::{Token, TokenKind};
 use crate::types::{INT, Type, UINT, USHORT};
@@ -65,16 +66,9 @@ impl Lexer<'_> {
             } else {
                 text
             };
-            let value: Option<f64> = core::str::from_utf8(digits).ok().and_then(|digits| {
-                // A float is rounded once, from its digits.
-                if single {
-                    digits.parse::<f32>().ok().map(f64::from)
-                } else {
-                    digits.parse().ok()
-                }
-            });
-            if let Some(value) = value {
-                return Literal::Float { value, single };
+            let digits = core::str::from_utf8(digits).ok();
+            if let Some(bits) = digits.and_then(|digits| float::decimal(digits, single)) {
+                return Literal::Float { bits, single };
             }
             self.error(
                 Rule::Number,
@@ -425,19 +419,6 @@ fn hexadecimal(text: &[u8]) -> Option<Literal> {
         }
     }
     any.then_some(())?;
-    // Exactly, as far as it goes: the mantissa is rounded once, then only its exponent changes.
-    let mut value = if single {
-        f64::from(mantissa as f32)
-    } else {
-        mantissa as f64
-    };
-    for _ in 0..exponent.unsigned_abs().min(3000) {
-        value *= if exponent < 0 { 0.5 } else { 2.0 };
-    }
-    let value = if single {
-        f64::from(value as f32)
-    } else {
-        value
-    };
-    Some(Literal::Float { value, single })
+    let bits = float::binary(mantissa, exponent, single);
+    Some(Literal::Float { bits, single })
 }

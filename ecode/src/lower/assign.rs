@@ -1,6 +1,7 @@
 //! Assignments, increments, and structures.
 
 use super::{Lowering, MemoryOperand, Value};
+use crate::float;
 use crate::ir::{Inst, NOP, Op, Scalar, VReg, sym};
 use crate::tree::{Arithmetic, Expression, Node, NodeId};
 use crate::types::{Type, TypeKind};
@@ -144,7 +145,7 @@ impl Lowering<'_> {
         };
         let fresh = self.code.ins.len();
         let new = if ty.is_float() {
-            let one = self.float_constant(node.ty, f64::from(delta).to_bits());
+            let one = self.float_constant(node.ty, float::of_signed(delta.into(), false));
             let a = self.register(old);
             Value::Register(self.code.pure(Inst {
                 op: Op::FAdd,

@@ -1,13 +1,14 @@
 //! Conversions between scalar types.
 
 use super::{Lowering, Value};
+use crate::float;
 use crate::ir::{Detail, Inst, NOP, Op, Scalar};
 use crate::tree::{Expression, NodeId};
 use crate::types::{DOUBLE, FLOAT, Type, TypeKind};
 use postern_x86::Cond;
 
 /// 2^63.
-const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+const TWO_63: u64 = 0x43e0_0000_0000_0000;
 
 impl Lowering<'_> {
     pub(crate) fn cast(&mut self, n: NodeId, to: Type) -> Value {
@@ -120,17 +121,15 @@ impl Lowering<'_> {
         let unsigned = self.types.is_unsigned(from);
         let size = self.types.size(from);
         if let Value::Constant(constant) = value {
+            let single = ty == Scalar::F32;
             let exact = match (size, unsigned) {
-                (8, true) => constant as u64 as f64,
-                (4, true) => f64::from(constant as u32),
-                _ => constant as f64,
+                (8, true) => float::of_unsigned(constant as u64, single),
+                // Rounded when it is stored, once.
+                (4, true) => float::of_unsigned(constant as u32 as u64, false),
+                (_, true) => float::of_signed(constant, false),
+                _ => float::of_signed(constant, single),
             };
-            let exact = match (ty, size, unsigned) {
-                (Scalar::F32, 8, true) => f64::from(constant as u64 as f32),
-                (Scalar::F32, _, false) => f64::from(constant as f32),
-                _ => exact,
-            };
-            return Value::Register(self.float_constant(to, exact.to_bits()));
+            return Value::Register(self.float_constant(to, exact));
         }
         let (value, width) = match (size, unsigned) {
             (8, _) => (value, Detail::Integer64),
@@ -230,10 +229,7 @@ impl Lowering<'_> {
                 whole
             };
         }
-        let limit = self.float_constant(
-            if ty == Scalar::F32 { FLOAT } else { DOUBLE },
-            TWO_63.to_bits(),
-        );
+        let limit = self.float_constant(if ty == Scalar::F32 { FLOAT } else { DOUBLE }, TWO_63);
         let result = self.code.variable(false);
         let (large, small, end) = (self.code.block(), self.code.block(), self.code.block());
         self.code.end(

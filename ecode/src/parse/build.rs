@@ -4,6 +4,7 @@ use alloc::format;
 
 use super::Parser;
 use crate::diagnostics::Rule;
+use crate::float;
 use crate::fold::{compute, operator};
 use crate::tree::{Arithmetic, Comparison, Expression, Node, NodeId};
 use crate::types::*;
@@ -71,14 +72,23 @@ impl Parser<'_> {
         self.leaf(Expression::Integer(value), ty, at)
     }
 
-    pub(crate) fn float(&mut self, ty: Type, value: f64, at: u32) -> NodeId {
+    /// A floating constant of these bits, which become those of the type.
+    pub(crate) fn float(&mut self, ty: Type, bits: u64, at: u32) -> NodeId {
+        self.no_float(at);
         let value = if ty.plain() == FLOAT {
-            f64::from(value as f32)
+            float::rounded(bits)
         } else {
-            value
-        }
-        .to_bits();
+            bits
+        };
         self.leaf(Expression::Float(value), ty, at)
+    }
+
+    /// Reports floating point where it is not known.
+    pub(crate) fn no_float(&mut self, at: u32) {
+        if !float::KNOWN {
+            let message = "floating point where the compiler has none".into();
+            self.error(Rule::Unsupported, at, message, "compute in whole numbers");
+        }
     }
 
     pub(crate) fn error_node(&mut self, at: u32) -> NodeId {
@@ -107,9 +117,9 @@ impl Parser<'_> {
         }
     }
 
-    fn float_of(&self, n: NodeId) -> Option<f64> {
+    fn float_of(&self, n: NodeId) -> Option<u64> {
         match self.tree.get(n).expression {
-            Expression::Float(bits) => Some(f64::from_bits(bits)),
+            Expression::Float(bits) => Some(bits),
             _ => None,
         }
     }
@@ -172,33 +182,21 @@ impl Parser<'_> {
         match node.expression {
             Expression::Integer(value) if to_kind == TypeKind::Float => {
                 let unsigned = self.types.is_unsigned(node.ty);
-                let value = match (to, unsigned) {
-                    (FLOAT, true) => f64::from(value as f32),
-                    (FLOAT, false) => f64::from(value as i64 as f32),
-                    (_, true) => value as f64,
-                    (_, false) => value as i64 as f64,
+                let value = match unsigned {
+                    true => float::of_unsigned(value, to == FLOAT),
+                    false => float::of_signed(value as i64, to == FLOAT),
                 };
                 return self.float(to, value, node.at);
             }
             Expression::Integer(value) => return self.integer(to, value, node.at),
             Expression::Float(bits) if to_kind == TypeKind::Float => {
-                return self.float(to, f64::from_bits(bits), node.at);
+                return self.float(to, bits, node.at);
             }
             Expression::Float(bits) if to_kind == TypeKind::Bool => {
-                return self.integer(to, u64::from(f64::from_bits(bits) != 0.0), node.at);
+                return self.integer(to, float::truth(bits).into(), node.at);
             }
             Expression::Float(bits) => {
-                let value = f64::from_bits(bits);
-                let in_range = value > -2147483649.0 && value < 2147483648.0;
-                if in_range
-                    || to_kind == TypeKind::Unsigned
-                        && (0.0..18446744073709551616.0).contains(&value)
-                {
-                    let whole = if value < 0.0 {
-                        value as i64 as u64
-                    } else {
-                        value as u64
-                    };
+                if let Some(whole) = float::whole(bits, to_kind == TypeKind::Unsigned) {
                     return self.integer(to, whole, node.at);
                 }
             }
@@ -215,20 +213,8 @@ impl Parser<'_> {
         (a, b): (NodeId, NodeId),
         at: u32,
     ) -> NodeId {
-        use Arithmetic::{Add, Mul, Sub};
         if let (Some(x), Some(y)) = (self.float_of(a), self.float_of(b)) {
-            let (x32, y32) = (x as f32, y as f32);
-            let value = match (kind, ty == FLOAT) {
-                (Add, false) => x + y,
-                (Sub, false) => x - y,
-                (Mul, false) => x * y,
-                (_, false) => x / y,
-                (Add, true) => (x32 + y32).into(),
-                (Sub, true) => (x32 - y32).into(),
-                (Mul, true) => (x32 * y32).into(),
-                (_, true) => (x32 / y32).into(),
-            };
-            if !value.is_nan() {
+            if let Some(value) = float::compute(kind, ty == FLOAT, x, y) {
                 return self.float(ty, value, at);
             }
         }
@@ -273,15 +259,7 @@ impl Parser<'_> {
             return self.integer(INT, value.into(), at);
         }
         if let (Some(x), Some(y)) = (self.float_of(a), self.float_of(b)) {
-            let value = match kind {
-                Less => x < y,
-                Greater => x > y,
-                LessEqual => x <= y,
-                GreaterEqual => x >= y,
-                Equal => x == y,
-                NotEqual => x != y,
-            };
-            return self.integer(INT, value.into(), at);
+            return self.integer(INT, float::compare(kind, x, y).into(), at);
         }
         self.binary(Expression::Compare(kind, a, b), INT, (a, b), at)
     }
@@ -296,7 +274,7 @@ impl Parser<'_> {
         }
         self.constant_of(n)
             .map(|value| value != 0)
-            .or(self.float_of(n).map(|value| value != 0.0))
+            .or(self.float_of(n).map(float::truth))
     }
 
     /// A condition: a scalar.

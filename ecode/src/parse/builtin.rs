@@ -273,10 +273,10 @@ impl Parser<'_> {
                 self.after(arguments, nothing, at)
             }
             ("object_size", 2) => self.integer(ULONG, u64::MAX, at),
-            ("inf" | "huge_val", 0) => self.float(DOUBLE, f64::INFINITY, at),
-            ("inff" | "huge_valf", 0) => self.float(FLOAT, f64::INFINITY, at),
-            ("nan", 1) => self.float(DOUBLE, f64::NAN, at),
-            ("nanf", 1) => self.float(FLOAT, f64::NAN, at),
+            ("inf" | "huge_val", 0) => self.float(DOUBLE, f64::INFINITY.to_bits(), at),
+            ("inff" | "huge_valf", 0) => self.float(FLOAT, f64::INFINITY.to_bits(), at),
+            ("nan", 1) => self.float(DOUBLE, f64::NAN.to_bits(), at),
+            ("nanf", 1) => self.float(FLOAT, f64::NAN.to_bits(), at),
             ("bswap16", 1) => self.swapped(USHORT, arguments[0], at),
             ("bswap32", 1) => self.swapped(UINT, arguments[0], at),
             ("bswap64", 1) => self.swapped(ULONG, arguments[0], at),

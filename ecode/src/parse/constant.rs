@@ -7,6 +7,7 @@ use alloc::vec;
 use super::Parser;
 use crate::building::Reference;
 use crate::diagnostics::Rule;
+use crate::float;
 use crate::ir::sym;
 use crate::tree::{Expression, Initializer, NodeId};
 use crate::types::*;
@@ -125,7 +126,7 @@ impl Parser<'_> {
             }
             match node.expression {
                 Expression::Float(bits) if size == 4 => {
-                    target.copy_from_slice(&(f64::from_bits(bits) as f32).to_le_bytes())
+                    target.copy_from_slice(&float::single(bits).to_le_bytes())
                 }
                 Expression::Integer(bits) | Expression::Float(bits) => {
                     target.copy_from_slice(&bits.to_le_bytes()[..size])

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use super::{Meaning, Parser};
 use crate::diagnostics::Rule;
+use crate::float;
 use crate::lex::{Literal, TextKind};
 use crate::names::Name;
 use crate::token::TokenKind;
@@ -187,7 +188,7 @@ impl Parser<'_> {
             (TokenKind::Plus, _) if self.is_lvalue(n) => self.unary(Cast(n), ty, n, at),
             (TokenKind::Plus, _) => n,
             (TokenKind::Minus, Integer(value)) => self.integer(ty, value.wrapping_neg(), at),
-            (TokenKind::Minus, Float(bits)) => self.float(ty, -f64::from_bits(bits), at),
+            (TokenKind::Minus, Float(bits)) => self.float(ty, float::negated(bits), at),
             (TokenKind::Minus, _) => self.unary(Negate(n), ty, n, at),
             (_, Integer(value)) => self.integer(ty, !value, at),
             _ => self.unary(Invert(n), ty, n, at),
@@ -375,8 +376,8 @@ impl Parser<'_> {
             TokenKind::Number => {
                 self.advance();
                 match self.tokens.literals[token.value as usize] {
-                    Literal::Float { value, single } => {
-                        self.float(if single { FLOAT } else { DOUBLE }, value, at)
+                    Literal::Float { bits, single } => {
+                        self.float(if single { FLOAT } else { DOUBLE }, bits, at)
                     }
                     Literal::Int {
                         value,

@@ -112,6 +112,9 @@ impl Parser<'_> {
                             String::new(),
                         );
                     }
+                    if matches!(token.kind, TokenKind::Float | TokenKind::Double) {
+                        self.no_float(token.at);
+                    }
                     base = Some(match token.kind {
                         TokenKind::Void => VOID,
                         TokenKind::Char => CHAR,
