@@ -1,12 +1,9 @@
 //! `bench`: instructions of the kernel's operations, beside Linux in the same emulator.
 
-use std::time::Duration;
-
 use clap::Args;
-use postern_aegis_machine::emulator::Machine;
 use postern_aegis_machine::figures::{Column, Report};
 use postern_aegis_machine::linux::{Linux, LinuxError};
-use postern_aegis_machine::{bless, count, place, said, software};
+use postern_aegis_machine::{aegis, bless, place, plot};
 
 use crate::command::{self, Outcome};
 
@@ -36,22 +33,11 @@ pub struct Arguments {
 /// Measures and prints.
 pub fn run(arguments: &Arguments) -> Outcome {
     command::build()?;
-    let software = software::prepare("bench", &[], &place::target())?;
-    let machine = Machine {
-        counted: true,
-        limit: Duration::from_secs(300),
-        network: true,
-        disk: true,
-        ..Machine::default()
-    };
+    let folder = place::target();
     command::progress("counting Aegis's instructions");
-    let (ended, counts) = count::run(&machine, &software, &place::target())?;
-    if !ended.status.is_well() {
-        println!("{}", ended.lines.join("\n"));
-        command::progress(&ended.status.to_string());
-        return Ok(false);
-    }
-    let aegis = said::figures(ended.lines.iter().map(String::as_str), &counts);
+    let mut aegis = aegis::operations(&folder)?;
+    command::progress("counting Aegis's instructions: messages");
+    aegis.extend(aegis::messages(&folder)?);
     if arguments.bless {
         bless::budgets(&aegis)?;
         command::progress("the budgets are what was counted; now `aegis-machine calls --bless`");
@@ -102,7 +88,19 @@ pub fn run(arguments: &Arguments) -> Outcome {
             for note in notes {
                 println!("Linux as it comes: {note}");
             }
+            draw(&report)?;
         }
     }
     Ok(!arguments.check || report.is_well())
+}
+
+/// Draws Figure 2: here, and as a picture.
+fn draw(report: &Report) -> std::io::Result<()> {
+    let trace = report.latency();
+    let path = place::target().join("latency.svg");
+    std::fs::write(&path, plot::svg(&trace, plot::LATENCY))?;
+    println!("\nFigure 2: from arrival to answer, in thousands of instructions\n");
+    print!("{}", plot::text(&trace, plot::LATENCY));
+    println!("\nThe same as a picture: {}", path.display());
+    Ok(())
 }

@@ -39,8 +39,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     let path = arguments.trace.clone();
     let path = path.unwrap_or_else(|| place::target().join("shares.svg"));
-    std::fs::write(&path, plot::svg(&trace))?;
-    print!("\n{}", plot::text(&trace));
+    std::fs::write(&path, plot::svg(&trace, plot::SHARES))?;
+    print!("\n{}", plot::text(&trace, plot::SHARES));
     println!(
         "\n{} slices; the same as a picture: {}",
         plot::shares(&trace),

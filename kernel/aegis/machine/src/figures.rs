@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::said::{Figure, Figures};
+use crate::said::{Figure, Figures, Trace};
 
 /// A row of a table.
 #[derive(Clone, Copy, Debug)]
@@ -189,6 +189,9 @@ pub const TABLES: &[Table] = &[
             only_aegis("8 run", "latency-8"),
             only_aegis("16 run", "latency-16"),
             only_aegis("1 runs, by a handler", "latency-handler-1"),
+            only_aegis("2 run, by a handler", "latency-handler-2"),
+            only_aegis("4 run, by a handler", "latency-handler-4"),
+            only_aegis("8 run, by a handler", "latency-handler-8"),
             only_aegis("16 run, by a handler", "latency-handler-16"),
         ],
     },
@@ -256,6 +259,27 @@ impl Row {
         let times = self.times.map(|times| format!("1/{times}"));
         let words: Vec<String> = goal.into_iter().chain(times).collect();
         words.join(", ")
+    }
+}
+
+impl Report {
+    /// Figure 2: thousands of instructions from arrival to answer, over how many run.
+    pub fn latency(&self) -> Trace {
+        let figure = |begin: &str, number: u64| {
+            let figure = self.aegis.get(&format!("{begin}-{number}"))?;
+            Some(figure.instructions / 1000)
+        };
+        let point = |number| {
+            let both = ["latency", "latency-handler"].map(|begin| figure(begin, number));
+            let [Some(environment), Some(handler)] = both else {
+                return None;
+            };
+            Some((number, vec![environment, handler]))
+        };
+        Trace {
+            labels: vec!["environment".to_owned(), "handler".to_owned()],
+            points: [1, 2, 4, 8, 16].into_iter().filter_map(point).collect(),
+        }
     }
 }
 
@@ -428,6 +452,23 @@ mod tests {
             let begin = format!("| {} | {instructions} (", row.what);
             assert!(page.contains(&begin), "performance.md lacks {begin}");
         }
+    }
+
+    #[test]
+    fn latency_is_a_trace_of_both() {
+        let rows = [
+            ("latency-1", 1500),
+            ("latency-16", 15_000_000),
+            ("latency-handler-16", 900),
+            ("latency-handler-1", 900),
+            ("latency-4", 1),
+        ];
+        let report = Report {
+            aegis: figures(&rows),
+            ..Report::default()
+        };
+        let wanted = [(1, vec![1, 0]), (16, vec![15_000, 0])];
+        assert_eq!(report.latency().points, wanted);
     }
 
     #[test]

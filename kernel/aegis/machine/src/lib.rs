@@ -16,14 +16,16 @@
 //! | [`peer`] | the other side of the machine's network |
 //! | [`count`] | a run in which heavy instructions are counted |
 //! | [`said`] | lines that programs say for this side |
+//! | [`aegis`] | Aegis's own figures |
 //! | [`linux`] | Debian's Linux in the same emulator, to compare with |
-//! | [`plot`] | the shares of a processor, drawn |
+//! | [`plot`] | numbers of some, drawn |
 //! | [`budgets`] | what operations take, exactly |
 //! | [`bless`] | what was measured becomes the budgets |
 //! | [`reference`](mod@reference) | the table of calls that the book shows |
 //! | [`figures`] | Aegis and Linux beside each other, as the paper's tables have them |
 #![forbid(unsafe_code)]
 
+pub mod aegis;
 pub mod archive;
 pub mod bless;
 pub mod budgets;

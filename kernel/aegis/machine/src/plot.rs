@@ -1,9 +1,30 @@
-//! The shares of a processor, drawn: slices that each environment has had, over ticks, as text and
-//! as a picture (SVG).
+//! Numbers of some, drawn as text and as a picture (SVG): slices that each environment has had, over
+//! ticks; how long answers take, over how many run.
 
 use std::fmt::Write;
 
 use crate::said::Trace;
+
+/// What is drawn over what.
+#[derive(Clone, Copy, Debug)]
+pub struct Axes {
+    /// Upwards.
+    pub up: &'static str,
+    /// To the right.
+    pub right: &'static str,
+}
+
+/// The shares of a processor.
+pub const SHARES: Axes = Axes {
+    up: "slices",
+    right: "ticks",
+};
+
+/// How long answers take.
+pub const LATENCY: Axes = Axes {
+    up: "1000",
+    right: "run",
+};
 
 /// Columns and rows of the text's field.
 const COLUMNS: usize = 64;
@@ -53,7 +74,7 @@ fn letter(trace: &Trace, index: usize) -> char {
 }
 
 /// As text: a character for each environment.
-pub fn text(trace: &Trace) -> String {
+pub fn text(trace: &Trace, axes: Axes) -> String {
     let Some((first, last, most)) = extent(trace) else {
         return "no trace\n".to_owned();
     };
@@ -77,7 +98,8 @@ pub fn text(trace: &Trace) -> String {
     }
     writeln!(drawn, "{:>7} +{}", "", "-".repeat(COLUMNS)).ok();
     let width = COLUMNS - first.to_string().len();
-    writeln!(drawn, "slices   {first}{last:>width$} ticks").ok();
+    let Axes { up, right } = axes;
+    writeln!(drawn, "{up:<8} {first}{last:>width$} {right}").ok();
     for (index, label) in trace.labels.iter().enumerate() {
         writeln!(drawn, "         {}: {label}", letter(trace, index)).ok();
     }
@@ -85,7 +107,7 @@ pub fn text(trace: &Trace) -> String {
 }
 
 /// As a picture.
-pub fn svg(trace: &Trace) -> String {
+pub fn svg(trace: &Trace, axes: Axes) -> String {
     let Some((first, last, most)) = extent(trace) else {
         return "<svg xmlns=\"http://www.w3.org/2000/svg\"/>\n".to_owned();
     };
@@ -106,8 +128,13 @@ pub fn svg(trace: &Trace) -> String {
     drawn += &write(left - 6.0, y(most) + 4.0, "end", &most.to_string());
     drawn += &write(left - 6.0, bottom, "end", "0");
     drawn += &write(left, bottom + 20.0, "middle", &first.to_string());
-    drawn += &write(x(last), bottom + 20.0, "middle", &format!("{last} ticks"));
-    drawn += &write(left, MARGIN - 16.0, "middle", "slices");
+    drawn += &write(
+        x(last),
+        bottom + 20.0,
+        "middle",
+        &format!("{last} {}", axes.right),
+    );
+    drawn += &write(left, MARGIN - 16.0, "middle", axes.up);
     for (index, label) in trace.labels.iter().enumerate() {
         let colour = COLOURS[index % COLOURS.len()];
         let points = trace.points.iter();
@@ -147,25 +174,25 @@ mod tests {
 
     #[test]
     fn text_has_each_line_where_it_belongs() {
-        let text = text(&trace());
+        let text = text(&trace(), SHARES);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("     30 |") && lines[0].ends_with('a'));
         assert!(lines[ROWS - 1].starts_with("      0 |"));
         assert!(lines[ROWS - 4].ends_with('o'), "{text}");
         assert!(lines.iter().all(|line| line.len() <= 80));
-        assert_eq!(super::text(&Trace::default()), "no trace\n");
+        assert_eq!(super::text(&Trace::default(), SHARES), "no trace\n");
     }
 
     #[test]
     fn the_picture_has_a_line_for_each() {
-        let svg = svg(&trace());
+        let svg = svg(&trace(), SHARES);
         assert_eq!(svg.matches("<polyline").count(), 3);
         assert!(svg.ends_with("</svg>\n") && svg.contains(">three</text>"));
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
         let mut one = trace();
         one.points.truncate(1);
         one.labels[0] = "<&".to_owned();
-        let svg = super::svg(&one);
+        let svg = super::svg(&one, LATENCY);
         assert!(!svg.contains("NaN") && svg.contains("&lt;&amp;"));
     }
 }

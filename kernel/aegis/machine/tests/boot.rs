@@ -11,7 +11,7 @@ use postern_aegis_abi::address;
 use postern_aegis_machine::archive::Archive;
 use postern_aegis_machine::emulator::{self, Ended, Machine, Software};
 use postern_aegis_machine::status::Status;
-use postern_aegis_machine::{budgets, build, count, package, place, said, software};
+use postern_aegis_machine::{aegis, budgets, build, package, place, said, software};
 
 /// How long calls are made at random.
 const SECONDS: u64 = 15;
@@ -105,14 +105,10 @@ fn figures_are_the_budgets() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let software = software::prepare("bench", &[], folder.path()).expect("a package");
-    let machine = Machine {
-        counted: true,
-        ..processors(1)
-    };
-    let (ended, counts) = count::run(&machine, &software, folder.path()).expect("an emulator");
-    assert_well(&ended);
-    let figures = said::figures(ended.lines.iter().map(String::as_str), &counts);
+    let measured = aegis::operations(folder.path());
+    let mut figures = measured.expect("figures of operations");
+    let measured = aegis::messages(folder.path());
+    figures.extend(measured.expect("figures of messages"));
     let wrong: Vec<String> = figures
         .iter()
         .filter_map(|(name, figure)| {

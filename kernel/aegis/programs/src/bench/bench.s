@@ -32,6 +32,16 @@ bench_row:
     nopl ROW(%rax)
     ret
 
+# Begins and ends a measurement of what waits, for the plugin alone.
+.global bench_begin
+bench_begin:
+    nopl BEGIN(%rax)
+    ret
+.global bench_end
+bench_end:
+    nopl END(%rax)
+    ret
+
 # bench_nothing(): what the readings take; no row's, so without marks.
 .global bench_nothing
 bench_nothing:

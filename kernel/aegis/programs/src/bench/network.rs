@@ -1,52 +1,63 @@
 //! Messages: a round trip (Table 11), how long an answer takes while others run (Figure 2), copying
-//! with and without a sum (section 6.3).
+//! with and without a sum (section 6.3). In a machine of its own, whose time goes on while nobody runs.
 //!
-//! The peer is outside, and takes its time. So this program spins meanwhile, which is measured without
-//! messages first, and taken off: what is left is all that messages took, interrupts among it.
+//! The peer is outside, and takes its time, in which this program sleeps: the emulator's plugin counts
+//! what is executed meanwhile. The clock ticks meanwhile, too, but not in the least of many measurements
+//! of few rounds each. What asking and the peer's report take is the same for any number of
+//! rounds, so two numbers of rounds tell what one takes.
 
+use core::fmt::Display;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use postern_aegis::abi::device::{ENTRIES, Entry, Piece, Ring};
 use postern_aegis::handler::{self, Handler};
 use postern_aegis::load::{self, Child, LoadError, Plan};
-use postern_aegis::{Mapping, archive, books, calls, entry, memory, pages, println, slices};
+use postern_aegis::{Mapping, archive, books, calls, entry, memory, pages, println, slices, time};
 use postern_aegis_programs::{Role, peer};
 
 use crate::rows::{Named, Outcome, Refused};
 use crate::trusted;
 
-/// Rounds of a measurement.
-const ROUNDS: u64 = 400;
+/// Rounds of a measurement, few and more, and how often each is measured.
+const FEW: u64 = 1;
+const MORE: u64 = 4;
+const TRIES: u64 = 150;
 /// Messages of which the time to an answer is told.
 const ANSWERS: u64 = 24;
+/// Messages that are copied.
+const COPIES: u64 = 16;
 /// Where handlers have the page that they share.
 const SHARED: u64 = 0x10_0000;
 
+/// How many run, in Figure 2.
+const RUN: [usize; 5] = [1, 2, 4, 8, 16];
+
 pub fn all() -> Outcome {
     if books::machine().network.there.load(Relaxed) == 0 {
-        return Ok(());
-    }
-    let line = Line::new()?;
-    round_trips(&line)?;
-    for (name, others) in [
-        ("latency-1", 0),
-        ("latency-2", 1),
-        ("latency-4", 3),
-        ("latency-8", 7),
-        ("latency-16", 15),
-    ] {
-        latency(&line, name, others, None)?;
-    }
-    for (name, others) in [("latency-handler-1", 0), ("latency-handler-16", 15)] {
-        latency(&line, name, others, Some("handler.pong_told"))?;
+        return Err(Refused("no network", 0));
     }
     copies("copy-sum", "handler.copy_sum")?;
-    copies("copy-then-sum", "handler.copy_then_sum")
+    copies("copy-then-sum", "handler.copy_then_sum")?;
+    let line = Line::new()?;
+    line.direct(true, 0)?;
+    round_trip("round-trip")?;
+    let handler = load("handler.pong")?;
+    line.direct(false, handler.number)?;
+    round_trip("round-trip-handler")?;
+    line.direct(true, 0)?;
+    handler.end();
+    for number in RUN {
+        latency(&line, number, None)?;
+    }
+    for number in RUN {
+        latency(&line, number, Some("handler.pong_told"))?;
+    }
+    Ok(())
 }
 
 /// Says a figure.
-fn say(name: &str, number: u64, repeats: u64) {
+fn say(name: impl Display, number: u64, repeats: u64) {
     trusted::end_row();
     println!("figure {name} {number} {repeats}");
 }
@@ -68,6 +79,9 @@ static TAKEN: AtomicU64 = AtomicU64::new(0);
 static IN: AtomicU64 = AtomicU64::new(0);
 static OUT: AtomicU64 = AtomicU64::new(0);
 static OUT_PAGE: AtomicU64 = AtomicU64::new(0);
+/// The ring of the peer's reports, and how many came.
+static REPORTS: AtomicU64 = AtomicU64::new(0);
+static REPORTED: AtomicU64 = AtomicU64::new(0);
 /// The page of frames that ask, and its number.
 static ASKING: AtomicU64 = AtomicU64::new(0);
 static ASKING_PAGE: AtomicU64 = AtomicU64::new(0);
@@ -84,17 +98,22 @@ struct Line {
 
 impl Line {
     fn new() -> Result<Line, Refused> {
-        let (ring, incoming, outgoing) = (page()?, page()?, page()?);
+        let (ring, reports, incoming, outgoing) = (page()?, page()?, page()?, page()?);
         RING.store(ring.0, Relaxed);
+        REPORTS.store(reports.0, Relaxed);
         IN.store(incoming.0, Relaxed);
         OUT.store(outgoing.0, Relaxed);
         OUT_PAGE.store(outgoing.1.into(), Relaxed);
         for entry in 0..ENTRIES as u64 {
             memory::write(ring.0 + entry_at(entry), u64::from(incoming.1) << 12);
+            let place = u64::from(incoming.1) << 12 | 2048;
+            memory::write(reports.0 + entry_at(entry), place);
         }
-        memory::write(ring.0 + offset_of!(Ring, ready) as u64, ENTRIES as u64);
+        for ring in [ring.0, reports.0] {
+            memory::write(ring + READY, ENTRIES as u64);
+        }
         entry::on_events(answer);
-        entry::events_at_once();
+        calls::bind("ether proto 0x88b5", 0, reports.1).named("an endpoint")?;
         let endpoint = calls::bind("udp port 7", 0, ring.1).named("an endpoint")?;
         Ok(Line {
             endpoint,
@@ -110,6 +129,10 @@ impl Line {
     }
 }
 
+/// Where a ring's counts stand.
+const READY: u64 = offset_of!(Ring, ready) as u64;
+const FILLED: u64 = offset_of!(Ring, filled) as u64;
+
 /// Where an entry of the ring begins.
 fn entry_at(number: u64) -> u64 {
     offset_of!(Ring, entries) as u64 + number % ENTRIES as u64 * size_of::<Entry>() as u64
@@ -120,7 +143,7 @@ fn answer(_events: u64) {
     let ring = RING.load(Relaxed);
     loop {
         let taken = TAKEN.load(Relaxed);
-        if memory::read(ring + offset_of!(Ring, filled) as u64) == taken {
+        if memory::read(ring + FILLED) == taken {
             return;
         }
         let arrived = memory::read(ring + entry_at(taken) + offset_of!(Entry, result) as u64);
@@ -133,7 +156,7 @@ fn answer(_events: u64) {
         };
         WAITED.fetch_add(answered.wrapping_sub(arrived), Relaxed);
         let ready = taken + 1 + ENTRIES as u64;
-        memory::write(ring + offset_of!(Ring, ready) as u64, ready);
+        memory::write(ring + READY, ready);
         TAKEN.store(taken + 1, Relaxed);
     }
 }
@@ -169,11 +192,6 @@ fn send_back() {
 /// Has the peer do something.
 fn ask(words: &[u64], length: u64) -> Outcome {
     // The last frame that asked is long gone.
-    if ASKING.load(Relaxed) == 0 {
-        let (at, page) = page()?;
-        ASKING.store(at, Relaxed);
-        ASKING_PAGE.store(page.into(), Relaxed);
-    }
     let at = ASKING.load(Relaxed);
     memory::write_bytes(at, &peer::HEADER);
     for (index, word) in words.iter().enumerate() {
@@ -188,66 +206,49 @@ fn ask(words: &[u64], length: u64) -> Outcome {
     asked.named("asking").map(drop)
 }
 
-/// Spins until a counter has come somewhere, or so many times: how often, and in how many cycles.
-#[inline(never)]
-fn spin(counter: &AtomicU64, goal: u64, most: u64) -> (u64, u64) {
+/// Microseconds in which something comes, or never will.
+const PATIENCE: u64 = 20_000_000;
+
+/// Sleeps until the peer's next report. The alarm was set: there is an end.
+fn sleep(name: &'static str) -> Outcome {
+    let (ring, due) = (REPORTS.load(Relaxed), REPORTED.load(Relaxed) + 1);
     let start = slices::clock();
-    let mut times = 0;
-    while counter.load(Relaxed) < goal && times < most {
-        times += 1;
-    }
-    (times, slices::clock().wrapping_sub(start))
-}
-
-/// Times of spinning that are measured, and that are waited at most.
-const SPINS: u64 = 2_000_000;
-const PATIENCE: u64 = 1 << 33;
-
-/// Rounds, by this program and by a handler: instructions of each.
-fn round_trips(line: &Line) -> Outcome {
-    let (times, cycles) = spin(&AtomicU64::new(0), 1, SPINS);
-    let rounds = |name, counter: &AtomicU64| {
-        let goal = counter.load(Relaxed) + ROUNDS;
-        ask(&[peer::ROUNDS, ROUNDS], 60)?;
-        let (waited, took) = spin(counter, goal, PATIENCE);
-        let spun = u128::from(waited) * u128::from(cycles) / u128::from(times);
-        say(name, took.saturating_sub(spun as u64) / ROUNDS, ROUNDS);
-        settle();
-        match counter.load(Relaxed) {
-            done if done < goal => Err(Refused(name, done as i64)),
-            _ => Ok(()),
+    let reported = || memory::read(ring + FILLED) >= due;
+    while !reported() {
+        if slices::clock().wrapping_sub(start) > time::cycles(PATIENCE) {
+            return Err(Refused(name, 0));
         }
-    };
-    line.direct(true, 0)?;
-    rounds("round-trip", &TAKEN)?;
-    let handler = load("handler.pong")?;
-    line.direct(false, handler.number)?;
-    rounds("round-trip-handler", &handler.record().arrived)?;
-    line.direct(true, 0)?;
-    handler.end();
+        entry::sleep_unless(reported);
+    }
+    REPORTED.store(due, Relaxed);
+    memory::write(ring + READY, due + ENTRIES as u64);
     Ok(())
 }
 
-/// The peer's report comes, and nothing more.
-fn settle() {
-    let arrived = || books::machine().network.arrived.load(Relaxed);
-    let before = arrived();
-    for _ in 0..2000 {
-        if arrived() > before {
-            return;
+/// What a round takes, by this program or by a handler.
+fn round_trip(name: &'static str) -> Outcome {
+    for rounds in [FEW, MORE] {
+        for _ in 0..TRIES {
+            time::alarm(PATIENCE).named("an alarm")?;
+            trusted::begin();
+            ask(&[peer::ROUNDS, rounds], 60)?;
+            sleep(name)?;
+            trusted::end();
         }
-        entry::yield_slice();
+        trusted::end_row();
     }
+    println!("figure {name} beyond {}", MORE - FEW);
+    Ok(())
 }
 
 /// How long an answer takes while so many others run.
-fn latency(line: &Line, name: &'static str, others: usize, by: Option<&'static str>) -> Outcome {
+fn latency(line: &Line, number: usize, by: Option<&'static str>) -> Outcome {
     let refused = |error| match error {
         LoadError::Call(what, error) => Refused(what, error as i64),
         _ => Refused("a player", 0),
     };
     let mut children: [Option<Child>; 15] = [None; 15];
-    for child in children.iter_mut().take(others) {
+    for child in children.iter_mut().take(number - 1) {
         let plan = Plan::new([Role::Count as u64, 1, 0, 0, 0, 0, 0, 0]);
         let started = load::program("player", &plan).map_err(refused)?;
         started.run_on(0).map_err(refused)?;
@@ -261,25 +262,25 @@ fn latency(line: &Line, name: &'static str, others: usize, by: Option<&'static s
             handler.share(SHARED, at).named("a shared page")?;
             // Its words are counted from 0, as the ring's entries.
             let ring = RING.load(Relaxed);
-            memory::write(ring + offset_of!(Ring, filled) as u64, 0);
-            memory::write(ring + offset_of!(Ring, ready) as u64, ENTRIES as u64);
+            memory::write(ring + FILLED, 0);
+            memory::write(ring + READY, ENTRIES as u64);
             TAKEN.store(0, Relaxed);
             TOLD.store(at, Relaxed);
             Some(handler)
         }
     };
     line.direct(true, handler.as_ref().map_or(0, |handler| handler.number))?;
-    let goal = TAKEN.load(Relaxed) + ANSWERS;
     WAITED.store(0, Relaxed);
+    time::alarm(PATIENCE).named("an alarm")?;
+    let before = TAKEN.load(Relaxed);
     ask(&[peer::ROUNDS, ANSWERS], 60)?;
-    let mut slices = 0;
-    while TAKEN.load(Relaxed) < goal && slices < 1_000_000 {
-        entry::yield_slice();
-        slices += 1;
+    sleep("latency")?;
+    let taken = TAKEN.load(Relaxed) - before;
+    let mean = WAITED.load(Relaxed) / taken.max(1);
+    match by {
+        None => say(format_args!("latency-{number}"), mean, ANSWERS),
+        Some(_) => say(format_args!("latency-handler-{number}"), mean, ANSWERS),
     }
-    say(name, WAITED.load(Relaxed) / ANSWERS, ANSWERS);
-    let done = TAKEN.load(Relaxed) >= goal;
-    settle();
     line.direct(true, 0)?;
     TOLD.store(0, Relaxed);
     if let Some(handler) = handler {
@@ -293,7 +294,8 @@ fn latency(line: &Line, name: &'static str, others: usize, by: Option<&'static s
     {
         entry::yield_slice();
     }
-    done.then_some(()).ok_or(Refused(name, 0))
+    let all = (taken == ANSWERS).then_some(());
+    all.ok_or(Refused("answers", taken as i64))
 }
 
 /// What a handler takes for a message of 1,440 bytes behind the words that ask.
@@ -302,18 +304,25 @@ fn copies(name: &'static str, image: &'static str) -> Outcome {
     handler
         .share(SHARED, memory::reserve(1))
         .named("a shared page")?;
+    if ASKING.load(Relaxed) == 0 {
+        let (at, page) = page()?;
+        ASKING.store(at, Relaxed);
+        ASKING_PAGE.store(page.into(), Relaxed);
+    }
     let endpoint = calls::bind("ether proto 0x88b5", 0, 0).named("an endpoint")?;
     calls::direct(endpoint, 0, handler.number).named("directing")?;
     let record = handler.record();
-    for run in 1..=16 {
+    for run in 1..=COPIES {
         ask(&[peer::ECHO], 1456)?;
-        let (waited, _) = spin(&record.arrived, run, PATIENCE);
-        if waited == PATIENCE {
-            return Err(Refused(name, run as i64));
+        let start = slices::clock();
+        while record.arrived.load(Relaxed) < run {
+            if slices::clock().wrapping_sub(start) > time::cycles(PATIENCE) {
+                return Err(Refused(name, run as i64));
+            }
+            entry::yield_slice();
         }
     }
-    let (spent, runs) = (record.spent.load(Relaxed), record.arrived.load(Relaxed));
-    say(name, spent / runs, runs);
+    say(name, record.spent.load(Relaxed) / COPIES, COPIES);
     calls::drop_holding(endpoint, 0).named("the endpoint")?;
     handler.end();
     Ok(())

@@ -32,6 +32,8 @@ global_asm!(
 
 unsafe extern "C" {
     safe fn bench_row();
+    safe fn bench_begin();
+    safe fn bench_end();
     safe fn bench_nothing() -> u64;
     safe fn bench_procedure() -> u64;
     fn bench_call(number: u64, arguments: &[u64; 6]) -> u64;
@@ -56,6 +58,16 @@ unsafe extern "C" {
 /// Ends a row for the emulator's plugin.
 pub fn end_row() {
     bench_row();
+}
+
+/// Begins a measurement for the emulator's plugin.
+pub fn begin() {
+    bench_begin();
+}
+
+/// Ends it.
+pub fn end() {
+    bench_end();
 }
 
 /// What the clock itself takes.
