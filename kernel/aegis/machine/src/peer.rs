@@ -12,6 +12,7 @@
 //! | [`FLOOD`] | count, length | sends frames of type [`PLAIN`], as fast as they are taken; length 0: of all lengths from 14 to 1600, in turn | sent, refused |
 //! | [`GARBAGE`] | count, seed | sends frames of bytes at random | sent, refused |
 //! | [`ROUNDS`] | rounds | sends a counter by UDP, and it plus one when it comes back plus one | rounds, rounds lost |
+//! | [`PACED`] | rounds, microseconds | the same, each round after a pause at random, up to so long | rounds, rounds lost |
 //! | [`PING`] | rounds | sends requests for ICMP echo, each when the last one is answered | rounds, rounds lost |
 //! | [`LOCKS`] | rounds | clients ask for a lock by UDP, and give it back | rounds, rounds lost, wrong answers |
 //! | [`SEEN`] | | | frames of other types since the last time, the last one's length, its hash |
@@ -42,6 +43,8 @@ pub const ROUNDS: u64 = 4;
 pub const PING: u64 = 5;
 /// Asks for a lock.
 pub const LOCKS: u64 = 8;
+/// Exchanges a counter by UDP, with pauses.
+pub const PACED: u64 = 9;
 /// Says what it has seen.
 pub const SEEN: u64 = 6;
 /// Takes nothing for a while.
@@ -121,6 +124,9 @@ struct Exchange {
     done: u64,
     lost: u64,
     lock: lock::Clients,
+    /// The longest pause in microseconds, and what pauses are taken from.
+    pause: u64,
+    random: frame::Random,
     since: Instant,
 }
 
@@ -192,7 +198,7 @@ impl Work {
                 let (sent, refused) = self.send_all((0..first).map(|_| random.frame()));
                 self.report(asked, [sent, refused, 0]);
             }
-            ROUNDS | PING | LOCKS => {
+            ROUNDS | PACED | PING | LOCKS => {
                 self.exchange = Some(Exchange {
                     asked,
                     left: first,
@@ -200,6 +206,12 @@ impl Work {
                     done: 0,
                     lost: 0,
                     lock: lock::Clients::new(),
+                    pause: if asked == PACED {
+                        second.min(100_000)
+                    } else {
+                        0
+                    },
+                    random: frame::Random(1),
                     since: Instant::now(),
                 });
                 self.next_round();
@@ -244,9 +256,13 @@ impl Work {
             return self.report(asked, numbers);
         }
         exchange.left -= 1;
+        if exchange.pause > 0 {
+            let pause = exchange.random.next() % exchange.pause;
+            std::thread::sleep(Duration::from_micros(pause));
+        }
         exchange.since = Instant::now();
         let frame = match exchange.asked {
-            ROUNDS => frame::udp(exchange.counter),
+            ROUNDS | PACED => frame::udp(exchange.counter),
             LOCKS => frame::udp_on(frame::LOCK, exchange.lock.next()),
             _ => frame::ping(exchange.counter as u16),
         };
@@ -259,7 +275,7 @@ impl Work {
             return;
         };
         let counter = match exchange.asked {
-            ROUNDS => frame::udp_counter(bytes)
+            ROUNDS | PACED => frame::udp_counter(bytes)
                 .filter(|counter| *counter == exchange.counter.wrapping_add(1)),
             LOCKS => frame::udp_counter_on(frame::LOCK, bytes)
                 .inspect(|answer| exchange.lock.answered(*answer)),
@@ -371,8 +387,8 @@ mod tests {
     #[test]
     fn rounds_are_counted() {
         let guest = guest();
-        for (asked, rounds) in [(ROUNDS, 40), (PING, 20)] {
-            guest.send(&frame::words(&[asked, rounds]));
+        for (asked, rounds) in [(ROUNDS, 40), (PING, 20), (PACED, 9)] {
+            guest.send(&frame::words(&[asked, rounds, 300]));
             for _ in 0..rounds {
                 let answer = frame::answer(&guest.next()).expect("an answer");
                 guest.send(&answer);

@@ -109,8 +109,14 @@ fn figures_are_the_budgets() {
     let mut figures = measured.expect("figures of operations");
     let measured = aegis::messages(folder.path());
     figures.extend(measured.expect("figures of messages"));
+    let held = |name: &str| {
+        !budgets::NOT_HELD
+            .iter()
+            .any(|begin| name.starts_with(begin))
+    };
     let wrong: Vec<String> = figures
         .iter()
+        .filter(|(name, _)| held(name))
         .filter_map(|(name, figure)| {
             let (found, budget) = (figure.instructions, budgets::of(name));
             let told = format!("{name}: {found} instructions, the budget is {budget:?}");

@@ -8,6 +8,8 @@ pub const FLOOD: u64 = 2;
 pub const GARBAGE: u64 = 3;
 /// Exchanges a counter by UDP: rounds.
 pub const ROUNDS: u64 = 4;
+/// The same after pauses at random: rounds, the longest one in microseconds.
+pub const PACED: u64 = 9;
 /// Exchanges ICMP echoes: rounds.
 pub const PING: u64 = 5;
 /// Asks for a lock: rounds.

@@ -198,6 +198,7 @@ pub fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// Numbers at random from a seed (xorshift*).
+#[derive(Debug)]
 pub struct Random(pub u64);
 
 impl Random {

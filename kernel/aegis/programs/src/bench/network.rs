@@ -2,9 +2,8 @@
 //! with and without a sum (section 6.3). In a machine of its own, whose time goes on while nobody runs.
 //!
 //! The peer is outside, and takes its time, in which this program sleeps: the emulator's plugin counts
-//! what is executed meanwhile. The clock ticks meanwhile, too, but not in the least of many measurements
-//! of few rounds each. What asking and the peer's report take is the same for any number of
-//! rounds, so two numbers of rounds tell what one takes.
+//! what is executed meanwhile, and the least of many measurements counts. What asking and the
+//! peer's report take is the same for any number of rounds, so two numbers tell what one takes.
 
 use core::fmt::Display;
 use core::mem::offset_of;
@@ -20,11 +19,13 @@ use crate::rows::{Named, Outcome, Refused};
 use crate::trusted;
 
 /// Rounds of a measurement, few and more, and how often each is measured.
-const FEW: u64 = 1;
-const MORE: u64 = 4;
-const TRIES: u64 = 150;
+const FEW: u64 = 0;
+const MORE: u64 = 1;
+const TRIES: u64 = 800;
 /// Messages of which the time to an answer is told.
-const ANSWERS: u64 = 24;
+const ANSWERS: u64 = 48;
+/// They come at any time: the longest pause between, in microseconds of the host.
+const PAUSE: u64 = 20_000;
 /// Messages that are copied.
 const COPIES: u64 = 16;
 /// Where handlers have the page that they share.
@@ -41,10 +42,10 @@ pub fn all() -> Outcome {
     copies("copy-then-sum", "handler.copy_then_sum")?;
     let line = Line::new()?;
     line.direct(true, 0)?;
-    round_trip("round-trip")?;
+    round_trip("round-trip", 1)?;
     let handler = load("handler.pong")?;
     line.direct(false, handler.number)?;
-    round_trip("round-trip-handler")?;
+    round_trip("round-trip-handler", 0)?;
     line.direct(true, 0)?;
     handler.end();
     for number in RUN {
@@ -225,15 +226,28 @@ fn sleep(name: &'static str) -> Outcome {
     Ok(())
 }
 
-/// What a round takes, by this program or by a handler.
-fn round_trip(name: &'static str) -> Outcome {
+/// What a round takes, by this program or by a handler, so that so many slices begin in it.
+///
+/// Only what went as it should is measured: this program slept as often as it was to, since nothing had
+/// come yet, and the clock did not tick. Both are slices that began.
+fn round_trip(name: &'static str, slices: u64) -> Outcome {
     for rounds in [FEW, MORE] {
+        let mut found = 0;
         for _ in 0..TRIES {
             time::alarm(PATIENCE).named("an alarm")?;
+            // A whole slice is before us.
+            entry::yield_slice();
+            let before = slices::ticks(0);
             trusted::begin();
             ask(&[peer::ROUNDS, rounds], 60)?;
             sleep(name)?;
-            trusted::end();
+            if slices::ticks(0) - before == 1 + rounds * slices {
+                trusted::end();
+                found += 1;
+            }
+        }
+        if found == 0 {
+            return Err(Refused(name, found as i64));
         }
         trusted::end_row();
     }
@@ -273,8 +287,10 @@ fn latency(line: &Line, number: usize, by: Option<&'static str>) -> Outcome {
     WAITED.store(0, Relaxed);
     time::alarm(PATIENCE).named("an alarm")?;
     let before = TAKEN.load(Relaxed);
-    ask(&[peer::ROUNDS, ANSWERS], 60)?;
+    ask(&[peer::PACED, ANSWERS, PAUSE], 60)?;
     sleep("latency")?;
+    // Messages may have come in the slice that asked.
+    answer(0);
     let taken = TAKEN.load(Relaxed) - before;
     let mean = WAITED.load(Relaxed) / taken.max(1);
     match by {

@@ -1,5 +1,6 @@
 //! Handlers at the arrival of messages: what runs, what they may do, how they end.
 
+use core::cell::{Cell, RefCell};
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::abi::Context;
@@ -134,16 +135,13 @@ impl Line {
 
     /// The message came to the ring.
     fn told(&mut self) -> Outcome {
+        let (ring, told) = (RefCell::new(&mut self.ring), Cell::new(None));
+        wait("nothing in the ring", || {
+            told.set(ring.borrow_mut().next());
+            told.get().is_some()
+        })?;
+        let told = told.get().ok_or(Why::Not("nothing in the ring"))?;
         let ring = &mut self.ring;
-        let mut told = None;
-        for _ in 0..4000 {
-            told = ring.next();
-            if told.is_some() {
-                break;
-            }
-            postern_aegis::entry::yield_slice();
-        }
-        let told = told.ok_or(Why::Not("nothing in the ring"))?;
         check(told.endpoint() == self.endpoint, "another's message")?;
         ring.offer(told.place, 0);
         Ok(())
@@ -294,6 +292,7 @@ fn runs() -> Outcome {
 
 /// Nothing of earlier frames is behind a message, in the page that its handler sees.
 fn behind() -> Outcome {
+    const LONG: u64 = 300;
     if !is_there() {
         return Ok(());
     }
@@ -301,16 +300,15 @@ fn behind() -> Outcome {
     (64..PAGE as u64)
         .step_by(8)
         .for_each(|at| memory::write(line.frame.0 + at, u64::MAX));
-    // Each page in which frames arrive has had a long one.
-    for _ in 0..300 {
-        line.message(1514)?;
-    }
+    // Each page in which frames arrive has had a long one; the peer's report comes behind them.
+    line.ask(&[peer::FLOOD, LONG, 1514], 60)?;
+    wait("no report", || line.record().arrived.load(Relaxed) == 1)?;
     for length in [60, 61, 63, 64, 67] {
         let found = line.word(0);
         line.message(length)?;
         same("bytes of others", line.word(0), found)?;
     }
-    check(line.word(1) == 305, "it was not looked for")?;
+    check(line.word(1) == 6, "it was not looked for")?;
     line.end()
 }
 
@@ -399,11 +397,32 @@ fn ends(line: &mut Line, words: &[u64], how: u32, inside: bool) -> Outcome {
     same("it runs on", record.arrived.load(Relaxed), runs)
 }
 
+/// A line whose handler was not ended by its clock after something was done with it: on a host that
+/// is busy elsewhere the clock goes while the handler does not.
+fn in_time(
+    line: impl Fn() -> Result<Line, Why>,
+    act: impl Fn(&Line) -> Outcome,
+) -> Result<Line, Why> {
+    for _ in 0..8 {
+        let line = line()?;
+        act(&line)?;
+        if line.record().ended.load(Relaxed) != run::LONG {
+            return Ok(line);
+        }
+        line.end()?;
+    }
+    Err(Why::Not("always too late"))
+}
+
 fn ended(words: &[u64], how: u32, inside: bool) -> Outcome {
-    let mut line = Line::new("handler.bad")?;
-    // It is well otherwise.
-    line.set(&[100]);
-    line.message(60)?;
+    let mut line = in_time(
+        || Line::new("handler.bad"),
+        |line| {
+            // It is well otherwise.
+            line.set(&[100]);
+            line.message(60)
+        },
+    )?;
     same("a run", line.word(2), 1)?;
     let result = ends(&mut line, words, how, inside);
     line.end()?;
@@ -507,13 +526,17 @@ fn pings() -> Outcome {
     if !is_there() {
         return Ok(());
     }
-    let line = Line::with("handler.answer", "icmp")?;
-    line.ask(&[peer::PING, ROUNDS], 60)?;
-    let record = line.record();
-    wait("pings end early", || {
-        record.arrived.load(Relaxed) >= ROUNDS || record.ended.load(Relaxed) != 0
-    })?;
-    same("ended", record.ended.load(Relaxed).into(), 0)?;
+    let line = in_time(
+        || Line::with("handler.answer", "icmp"),
+        |line| {
+            line.ask(&[peer::PING, ROUNDS], 60)?;
+            let record = line.record();
+            wait("pings end early", || {
+                record.arrived.load(Relaxed) >= ROUNDS || record.ended.load(Relaxed) != 0
+            })
+        },
+    )?;
+    same("ended", line.record().ended.load(Relaxed).into(), 0)?;
     line.end()
 }
 
@@ -523,11 +546,15 @@ fn copies() -> Outcome {
         return Ok(());
     }
     for name in ["handler.copy_sum", "handler.copy_then_sum"] {
-        let line = Line::new(name)?;
-        for at in (16..1456).step_by(8) {
-            memory::write(line.frame.0 + at, (at << 56) | (at * 77));
-        }
-        line.message(1456)?;
+        let line = in_time(
+            || Line::new(name),
+            |line| {
+                for at in (16..1456).step_by(8) {
+                    memory::write(line.frame.0 + at, (at << 56) | (at * 77));
+                }
+                line.message(1456)
+            },
+        )?;
         same(name, line.record().ended.load(Relaxed).into(), 0)?;
         same("its place", line.record().ended_at.load(Relaxed), 0)?;
         let copied = (0..180).map(|index| line.word(2 + index));
