@@ -228,15 +228,15 @@ impl<'a, H: Hardware> Books<'a, H> {
         true
     }
 
-    /// The handler that runs for a message of an endpoint, if one does: one whose last run ended
-    /// well, of an owner that does not owe much. Holdings are locked.
-    pub fn handler_of(&self, endpoint: usize) -> Option<Run> {
+    /// The handler that runs for a message of an endpoint, known by its number and age, if one does:
+    /// one whose last run ended well, of an owner that does not owe much. Holdings are locked.
+    pub fn handler_of(&self, (number, age): (usize, u64)) -> Option<Run> {
         let of_kind = |holding: &Holding, kind| holding.kind.load(Relaxed) == kind as u32;
-        let endpoint = self.machine.holdings.get(endpoint)?;
+        let endpoint = self.machine.holdings.get(number)?;
         let handler = endpoint.handler.load(Relaxed) as usize;
         let holding = self.machine.holdings.get(handler)?;
         let owner = holding.owner.load(Relaxed);
-        let runs = of_kind(endpoint, HoldingKind::Endpoint)
+        let runs = self.is_bound(number, age)
             && of_kind(holding, HoldingKind::Handler)
             && endpoint.owner.load(Relaxed) == owner
             && holding.ended.load(Relaxed) == run::WELL

@@ -224,17 +224,32 @@ impl<'a, H: Hardware> Books<'a, H> {
         };
         // Makers outlive those whom they have made.
         while heir != 0 {
-            if let Ok(_locks) = self.lock_receiver(owner, heir) {
-                let record = self.environment(heir);
-                let limit = record.holdings_limit.load(Relaxed);
-                if heir == ROOT || record.holdings.load(Relaxed) < limit {
-                    self.move_holding(number, owner, heir);
-                    return true;
-                }
+            if let Ok(_locks) = self.lock_receiver(owner, heir)
+                && (heir == ROOT || self.has_room(owner, heir))
+            {
+                self.move_holding(number, owner, heir);
+                return true;
             }
             heir = self.environment(heir).parent.load(Relaxed);
         }
         false
+    }
+
+    /// Whether an heir has room for one more: one who is full gets the quota along with it, of an
+    /// owner that has ended, and whose quota its makers get back anyway. Both are locked.
+    fn has_room(&self, owner: u16, heir: u16) -> bool {
+        let (from, to) = (self.environment(owner), self.environment(heir));
+        let limit = to.holdings_limit.load(Relaxed);
+        if to.holdings.load(Relaxed) < limit {
+            return true;
+        }
+        let left = from.holdings_limit.load(Relaxed);
+        if self.lives(owner) || left == 0 {
+            return false;
+        }
+        from.holdings_limit.store(left - 1, Relaxed);
+        to.holdings_limit.store(limit + 1, Relaxed);
+        true
     }
 }
 

@@ -6,8 +6,9 @@
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use postern_aegis_abi::records::{NONE, claim, end, stopping};
+use postern_aegis_abi::records::{Kind, NONE, claim, end, stopping};
 
+use crate::kind::is;
 use crate::{Books, Hardware};
 
 impl<H: Hardware> Books<'_, H> {
@@ -51,7 +52,8 @@ impl<H: Hardware> Books<'_, H> {
             return (claim::ENDING, true);
         }
         if !self.free_some_pages(number) {
-            return (claim::ENDING, true);
+            // Others go on meanwhile: a device may take its time.
+            return (claim::ENDING, !self.waits_for_device(number));
         }
         if children || record.children.load(Acquire) != 0 {
             return (claim::ENDING, children);
@@ -73,6 +75,16 @@ impl<H: Hardware> Books<'_, H> {
             }
         }
         some
+    }
+
+    /// Whether nothing is left to do for the next page of an environment that has ended, but that a
+    /// device has it.
+    fn waits_for_device(&self, number: u16) -> bool {
+        let page = self.environment(number).first.load(Relaxed);
+        let record = self.pages.get(page as usize);
+        let unbound =
+            record.is_some_and(|page| is(page, Kind::Leaving) && page.first.load(Relaxed) == NONE);
+        unbound && self.is_lent(page)
     }
 
     fn drop_slices(&self, number: u16) {

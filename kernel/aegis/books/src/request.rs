@@ -180,8 +180,9 @@ impl<H: Hardware> Books<'_, H> {
         self.give_back(&taken);
         if let Some(ring) = self.completions(&taken) {
             let result = result.map_or_else(|error| error as i64 as u64, |()| 0);
+            let owner = (taken.owner, taken.birth);
             // A ring that has no entry ready, or is none, is its owner's affair.
-            let _ = self.tell(taken.owner, ring, (taken.tag, result), None);
+            let _ = self.tell(owner, ring, (taken.tag, result), None);
         }
         let _lock = self.lock_environment(taken.owner);
         if self.is_same(&taken) {

@@ -15,27 +15,30 @@ use crate::{Books, Hardware, entry};
 
 impl<H: Hardware> Books<'_, H> {
     /// Fills the next entry of a ring, if `owner` has made one ready: `what` and `result`, and the bytes go to the
-    /// place that the entry names, if there are any.
+    /// place that the entry names, if there are any. The owner is known by its birth, too: its number
+    /// may be another's by now. If there are bytes, that is kept from happening.
     ///
     /// # Errors
     /// [`Error::Exhausted`] if no entry is ready; what else is wrong with ring or place.
     pub fn tell(
         &self,
-        owner: u16,
+        (owner, birth): (u16, u32),
         ring: u32,
         (what, result): (u64, u64),
         bytes: Option<&[u8]>,
     ) -> Result<(), Error> {
         const WORD: usize = 8;
         let record = self.pages.get(ring as usize).ok_or(Error::Argument)?;
+        let own = || {
+            let owns = record.owner.load(Relaxed) == owner && record.birth.load(Relaxed) == birth;
+            owns.then_some(()).ok_or(Error::Denied)
+        };
         let (filled, place, capability) = {
             let _lock = self.lock_page(ring);
             if !is(record, Kind::Data) {
                 return Err(Error::Kind);
             }
-            if record.owner.load(Relaxed) != owner {
-                return Err(Error::Denied);
-            }
+            own()?;
             let words = self.hardware.words(ring);
             let filled = words[offset_of!(Ring, filled) / WORD].load(Relaxed);
             let ready = words[offset_of!(Ring, ready) / WORD].load(Acquire);
@@ -55,9 +58,10 @@ impl<H: Hardware> Books<'_, H> {
         };
         self.put(owner, place, capability, bytes.unwrap_or_default())?;
         let _lock = self.lock_page(ring);
-        if !is(record, Kind::Data) || record.owner.load(Relaxed) != owner {
-            return Err(Error::Denied);
+        if !is(record, Kind::Data) {
+            return Err(Error::Kind);
         }
+        own()?;
         let words = self.hardware.words(ring);
         let at = entry_at(filled);
         words[at + offset_of!(Entry, what) / WORD].store(what, Relaxed);

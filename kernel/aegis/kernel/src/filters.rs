@@ -82,7 +82,7 @@ pub fn matches(caller: u16, arguments: [u64; 6]) -> Result<u64, Error> {
     let matches = match count {
         1 => {
             let first = filters::ask_of(frame, || Here.poll(), endpoint);
-            found[0] = first.unwrap_or(0) as u64;
+            found[0] = first.map_or(0, |(number, _)| number) as u64;
             first.iter().len()
         }
         _ => all(caller, frame, &mut found)?,
@@ -94,10 +94,11 @@ pub fn matches(caller: u16, arguments: [u64; 6]) -> Result<u64, Error> {
     Ok(matches as u64)
 }
 
-/// The endpoint that gets a frame, which lies at an offset in one of [`buffers`].
+/// The endpoint that gets a frame, which lies at an offset in one of [`buffers`], and its age: the
+/// number may be another one's soon.
 ///
 /// [`buffers`]: crate::hardware::window::buffers
-pub fn find(page: u32, offset: usize, length: usize) -> Option<usize> {
+pub fn find(page: u32, offset: usize, length: usize) -> Option<(usize, u64)> {
     filters::ask(
         Visible::arrived(page, offset, length)?,
         || Here.poll(),
@@ -105,12 +106,12 @@ pub fn find(page: u32, offset: usize, length: usize) -> Option<usize> {
     )
 }
 
-/// The endpoint that a code means, if it is still there.
-fn endpoint(side: Side, answer: u64) -> Option<usize> {
+/// The endpoint that a code means, if it is still there, and its age.
+fn endpoint(side: Side, answer: u64) -> Option<(usize, u64)> {
     let index = usize::try_from(answer.checked_sub(1)?).ok()?;
     let word = ENDPOINTS[side as usize].get(index)?.load(Relaxed);
     let (number, age) = (word as usize % HOLDINGS, word / HOLDINGS as u64);
-    books().is_bound(number, age).then_some(number)
+    books().is_bound(number, age).then_some((number, age))
 }
 
 /// An endpoint has ended: the code is made anew soon ([`settle`]).

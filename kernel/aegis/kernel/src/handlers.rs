@@ -158,10 +158,10 @@ pub fn window(caller: u16, arguments: [u64; 6]) -> Result<u64, Error> {
         .map(|()| 0)
 }
 
-/// A message has come for an endpoint: its handler runs, if it has one. The message lies at an
+/// A message has come for an endpoint of this number and age: its handler runs, if it has one. The message lies at an
 /// offset in a page of the kernel's own. Whether that is all: otherwise it goes on to the ring.
 /// No lock is held.
-pub fn run(endpoint: usize, page: u32, offset: usize, length: usize) -> bool {
+pub fn run(endpoint: (usize, u64), page: u32, offset: usize, length: usize) -> bool {
     let run = {
         let _holdings = books().lock_holdings();
         let Some(run) = books().handler_of(endpoint) else {
@@ -171,7 +171,7 @@ pub fn run(endpoint: usize, page: u32, offset: usize, length: usize) -> bool {
         RUNNING.store(run.handler as u32, Release);
         run
     };
-    let (time, result) = enter(&run, (page, offset, length), endpoint);
+    let (time, result) = enter(&run, (page, offset, length), endpoint.0);
     books().has_run(&run, time, result.err());
     RUNNING.store(0, Release);
     result == Ok(1)

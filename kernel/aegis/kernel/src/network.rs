@@ -11,7 +11,6 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis_abi::device::{FRAME, PIECES};
-use postern_aegis_abi::records::HoldingKind;
 use postern_aegis_abi::{Context, Error, PAGE};
 use postern_aegis_books::Hardware;
 use postern_aegis_virtio::{Buffer, Refusal};
@@ -142,10 +141,10 @@ pub fn interrupt() {
 }
 
 /// Looks for what is due, on processor 0 after each slice or some of them: an interrupt may have
-/// been lost, or not been wanted.
-pub fn look() {
+/// been lost, or not been wanted. Whether frames had come.
+pub fn look() -> bool {
     let Some(network) = NETWORK.get() else {
-        return;
+        return false;
     };
     network.left.store(AT_ONCE, Relaxed);
     let dead = {
@@ -153,16 +152,17 @@ pub fn look() {
         departures.take_back();
         departures.is_stuck()
     };
-    network.receive();
+    let some = network.receive();
     network.tell_nonsense();
     if dead || hold(&network.arrivals).channel.queue().is_dead() {
         network.renew();
     }
+    some
 }
 
 impl Network {
-    /// Works off frames that came.
-    fn receive(&self) {
+    /// Works off frames that came. Whether there were some.
+    fn receive(&self) -> bool {
         let mut some = false;
         while let Some((page, length)) = self.next() {
             arrive(page, length);
@@ -172,6 +172,7 @@ impl Network {
         if some {
             hold(&self.arrivals).channel.notify();
         }
+        some
     }
 
     /// The next frame: its page, and its length.
@@ -280,32 +281,30 @@ fn clear_behind(page: u32, length: usize) {
 }
 
 /// A frame goes to an endpoint: its handler, then its ring.
-fn deliver(endpoint: usize, page: u32, length: usize, time: u64) {
+///
+/// Its number is believed together with its age: the frame is no other's who gets the number
+/// meanwhile.
+fn deliver((endpoint, age): (usize, u64), page: u32, length: usize, time: u64) {
     let holding = books().holding(endpoint);
-    // Which of all endpoints that ever had this number.
-    let bound = || {
-        let kind = holding.kind.load(Relaxed) == HoldingKind::Endpoint as u32;
-        kind.then(|| holding.first.load(Relaxed))
-    };
-    let (age, handler) = {
+    let handler = {
         let _lock = books().lock_holdings();
-        (bound(), holding.handler.load(Relaxed))
+        if !books().is_bound(endpoint, age) {
+            return;
+        }
+        holding.arrived.fetch_add(1, Relaxed);
+        holding.handler.load(Relaxed)
     };
-    if age.is_none() {
-        return;
-    }
-    holding.arrived.fetch_add(1, Relaxed);
     if handler != 0 {
         clear_behind(page, length);
     }
-    if handler != 0 && handlers::run(endpoint, page, AT, length) {
+    if handler != 0 && handlers::run((endpoint, age), page, AT, length) {
         return;
     }
     let _lock = books().lock_holdings();
-    if bound() != age {
+    if !books().is_bound(endpoint, age) {
         return;
     }
-    let owner = holding.owner.load(Relaxed);
+    let owner = (holding.owner.load(Relaxed), holding.birth.load(Relaxed));
     let what = length as u64 | (endpoint as u64) << 32;
     let told = match holding.ring.load(Relaxed) {
         0 => Err(Error::Exhausted),
@@ -314,7 +313,7 @@ fn deliver(endpoint: usize, page: u32, length: usize, time: u64) {
         }),
     };
     match told {
-        Ok(()) => books().raise(owner, Context::EVENT_NETWORK),
+        Ok(()) => books().raise(owner.0, Context::EVENT_NETWORK),
         Err(_) => _ = holding.lost.fetch_add(1, Relaxed),
     }
 }

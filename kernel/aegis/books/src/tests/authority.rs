@@ -155,7 +155,8 @@ impl Model {
     }
 
     /// To whom a holding goes that its owner does not keep.
-    fn heir(&self, owner: u16) -> Option<u16> {
+    /// The quota comes along if there is no room, and the owner is dying.
+    fn heir(&mut self, owner: u16) -> Option<u16> {
         let mut heir = match owner {
             ROOT => ROOT,
             _ => self.all[&owner].parent,
@@ -163,7 +164,12 @@ impl Model {
         loop {
             let one = self.all.get(&heir)?;
             let room = heir == ROOT || self.held.count(heir) < one.holdings;
-            if room && !one.dying {
+            let given = self.all[&owner].dying && self.all[&owner].holdings != 0;
+            if (room || given) && !one.dying {
+                if !room {
+                    self.all.get_mut(&owner)?.holdings -= 1;
+                    self.all.get_mut(&heir)?.holdings += 1;
+                }
                 return Some(heir);
             }
             heir = one.parent;
@@ -412,6 +418,10 @@ impl Model {
                 self.bury(number);
             }
         }
+        for number in self.held.gone(books, |owner| self.all[&owner].dying) {
+            let owner = self.held.owner(number as u64).unwrap();
+            self.let_go(number, owner);
+        }
         for (number, one) in &self.all {
             if one.dying {
                 continue;
@@ -435,10 +445,6 @@ impl Model {
             assert_eq!(record.server.load(Relaxed), one.server, "{number}");
         }
         self.follow_slices(books);
-        for number in self.held.gone(books, |owner| self.all[&owner].dying) {
-            let owner = self.held.owner(number as u64).unwrap();
-            self.let_go(number, owner);
-        }
         self.held.check(books);
     }
 

@@ -73,3 +73,27 @@ fn an_end_waits_for_the_device() {
     assert_eq!(get(books, next, offset_of!(Context, sent)), 0);
     holds(books);
 }
+
+/// A device that is not done with the pages of one who ended keeps only that one's number.
+#[test]
+fn others_end_while_one_waits_for_the_device() {
+    let memory = world::machine(256);
+    let here = memory.processor(0);
+    let books = &here.books();
+    let own = child(books, ROOT, SMALL);
+    let other = child(books, ROOT, SMALL);
+    assert!(own < other, "the first is looked at first");
+    let lent = page(books, own);
+    books.lend(own, lent as u32, false, 0).expect("its page");
+    for who in [own, other] {
+        go(books, ROOT, Call::Destroy, &[who.into()]).expect("its end");
+    }
+    (0..1000).for_each(|_| _ = books.reap());
+    let state = |who| books.environment(who).claim.load(Relaxed);
+    assert_eq!(state(other), claim::FREE);
+    assert_ne!(state(own), claim::FREE);
+    books.take_back(lent as u32);
+    reap(books);
+    assert_eq!(state(own), claim::FREE);
+    holds(books);
+}

@@ -177,8 +177,34 @@ fn runs_cost_their_owner_slices() {
     assert_eq!(record.ended.load(Relaxed), run::LONG);
     assert_eq!(record.arrived.load(Relaxed), 6);
     // It is no endpoint's, and would not run for one.
-    assert!(books.handler_of(number as usize).is_none());
-    assert!(books.handler_of(usize::MAX).is_none());
+    assert!(books.handler_of((number as usize, 0)).is_none());
+    assert!(books.handler_of((usize::MAX, 0)).is_none());
+}
+
+/// A frame of an endpoint that has ended is not for the handler of one that has its number now.
+#[test]
+fn a_handler_runs_for_the_endpoint_that_was_meant() {
+    let memory = machine(64);
+    let here = memory.processor(0);
+    let books = here.books();
+    let (handler, _) = make(&books, ROOT);
+    let bind = || {
+        let number = books.new_endpoint(ROOT, b"udp", 0, 0).expect("an endpoint");
+        let direct = [number as u64, 0, handler];
+        books
+            .direct(ROOT, direct[0], direct[1], direct[2])
+            .expect("directed");
+        (number, books.holding(number).first.load(Relaxed))
+    };
+    let first = bind();
+    let runs = |endpoint| books.handler_of(endpoint).map(|run| run.handler as u64);
+    assert_eq!(runs(first), Some(handler));
+    books.end_endpoint(first.0, first.1);
+    assert_eq!(runs(first), None);
+    let second = bind();
+    assert_eq!(second.0, first.0, "the number is used again");
+    assert_eq!((runs(first), runs(second)), (None, Some(handler)));
+    holds(&books);
 }
 
 #[test]

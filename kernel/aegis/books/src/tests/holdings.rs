@@ -155,7 +155,7 @@ fn what_the_dead_held_goes_to_who_made_them() {
         give(&books, a, number, b).expect("given on");
     }
     let rest = go(&books, b, Call::Split, &[DISK as u64, 3]).expect("its third") as usize;
-    // The maker has room for one, the others are its maker's.
+    // The maker has room for one: for the others it gets the quota, too.
     let quota = [b.into(), call::HOLDINGS, 0, 4];
     go(&books, a, Call::Quota, &quota).expect("a quota");
     go(&books, ROOT, Call::Destroy, &[b.into()]).expect_err("not its child");
@@ -167,11 +167,16 @@ fn what_the_dead_held_goes_to_who_made_them() {
             owner(&books, DISK),
             owner(&books, rest)
         ],
-        [a, ROOT, ROOT]
+        [a, a, a]
     );
     assert_eq!(books.environment(a).holdings_limit.load(Relaxed), 5);
     holds(&books);
-    // Dropped, it goes the same way; the root's own stays.
+    // Of one that lives it goes on to who has room; the root's own stays.
+    let b = holder(&books, a, 2);
+    give(&books, a, DISK, b).expect("given");
+    go(&books, ROOT, Call::Quota, &[a.into(), call::HOLDINGS, 0, 2]).expect("a lower quota");
+    assert_eq!(go(&books, b, Call::Drop, &[DISK as u64]), Ok(0));
+    assert_eq!(owner(&books, DISK), ROOT);
     assert_eq!(
         go(&books, a, Call::Drop, &[DISK as u64]),
         Err(Error::Denied)
@@ -184,6 +189,28 @@ fn what_the_dead_held_goes_to_who_made_them() {
     assert_eq!(go(&books, ROOT, Call::Drop, &[CONSOLE as u64]), Ok(0));
     assert_eq!(owner(&books, CONSOLE), ROOT);
     assert_eq!(go(&books, ROOT, Call::Drop, &[99]), Err(Error::Argument));
+    holds(&books);
+}
+
+/// A maker that has given all its quota away gets back what its child held, not its own maker: the
+/// quota comes with it.
+#[test]
+fn a_maker_loses_nothing_to_its_own_maker() {
+    let memory = world::machine(256);
+    let here = memory.processor(0);
+    let books = here.books();
+    let a = holder(&books, ROOT, 2);
+    give(&books, ROOT, DISK, a).expect("given");
+    let rest = go(&books, a, Call::Split, &[DISK as u64, 3]).expect("its rest") as usize;
+    let b = holder(&books, a, 1);
+    give(&books, a, rest, b).expect("given on");
+    holds(&books);
+    go(&books, a, Call::Destroy, &[b.into()]).expect("it ends");
+    reap(&books);
+    assert_eq!([owner(&books, DISK), owner(&books, rest)], [a, a]);
+    let record = books.environment(a);
+    assert_eq!(record.holdings_limit.load(Relaxed), 2);
+    assert_eq!(record.holdings.load(Relaxed), 2);
     holds(&books);
 }
 

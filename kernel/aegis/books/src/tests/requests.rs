@@ -12,7 +12,7 @@ use postern_aegis_abi::{Call, Context, Error, ROOT};
 
 use super::machine::{Chance, Processor};
 use super::world::{self, BLOCKS, SMALL, Share, call as go, child, holds, page, reap};
-use crate::{Block, Books};
+use crate::{Block, Books, Hardware};
 
 type World<'a> = Books<'a, Processor<'a>>;
 
@@ -412,4 +412,26 @@ fn requests_by_chance_do_what_the_model_does() {
         check(&here);
     }
     assert!(taken > 1000 && refused > 1000, "{taken} {refused}");
+}
+
+/// Between a request's end and its word in a ring, the owner's number can become another's who has
+/// the page: nothing is told in that.
+#[test]
+fn a_ring_of_a_later_owner_is_not_told() {
+    let memory = world::machine(128);
+    let here = memory.processor(0);
+    let books = here.books();
+    let a = child(&books, ROOT, SMALL);
+    let ring = page(&books, a);
+    let word = |offset: usize| &books.hardware.words(ring as u32)[offset / 8];
+    word(offset_of!(Ring, ready)).store(5, Relaxed);
+    let birth = books.environment(a).birth.load(Relaxed);
+    let tell = |birth| books.tell((a, birth), ring as u32, (7, 0), None);
+    assert_eq!(tell(birth), Ok(()));
+    assert_eq!(tell(birth - 1), Err(Error::Denied));
+    assert_eq!(tell(birth + 1), Err(Error::Denied));
+    assert_eq!(word(offset_of!(Ring, filled)).load(Relaxed), 1);
+    let bytes = |birth| books.tell((a, birth), ring as u32, (7, 0), Some(b"frame"));
+    assert_eq!(bytes(birth - 1), Err(Error::Denied));
+    assert_eq!(word(offset_of!(Ring, filled)).load(Relaxed), 1);
 }
