@@ -35,6 +35,7 @@ mod context;
 mod death;
 mod debt;
 mod emergency;
+mod ended;
 mod endpoint;
 mod entry;
 mod environment;
