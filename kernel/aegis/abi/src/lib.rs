@@ -23,6 +23,7 @@ pub mod call;
 pub mod context;
 pub mod device;
 pub mod error;
+pub mod handler;
 pub mod mapping;
 pub mod records;
 pub mod status;

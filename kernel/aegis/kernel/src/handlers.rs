@@ -8,6 +8,7 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use postern_aegis_abi::call::MANY;
+use postern_aegis_abi::handler::SERVICES;
 use postern_aegis_abi::records::run as ending;
 use postern_aegis_abi::{Context, Error, Mapping, PAGE};
 use postern_aegis_books::{Code, Hardware, Run};
@@ -30,7 +31,7 @@ const SHORT: u32 = 16_384;
 const PAGES: usize = 18;
 
 /// Services that one run may ask for, and frames among them.
-const SERVICES: u32 = 64;
+const ASKS: u32 = 64;
 const FRAMES: u32 = 8;
 
 /// The handler that runs; 0: none.
@@ -122,7 +123,7 @@ fn slots(file: &[u8], parts: &Parts) -> Result<Slots, Error> {
     };
     let mut found = parts.imports as usize <= Slots::MOST;
     let each = |name: &str, _| {
-        let service = SERVICE.iter().position(|(known, _)| *known == name);
+        let service = SERVICES.iter().position(|known| known.name == name);
         match (service, slots.services.get_mut(slots.count)) {
             (Some(service), Some(slot)) => {
                 *slot = service as u8;
@@ -215,14 +216,14 @@ type Service = fn(&[u64; 6]) -> Result<u64, Ends>;
 /// The handler is to end, for an argument that no handler has a reason to give.
 struct Ends;
 
-/// What handlers may import.
-const SERVICE: &[(&str, Service)] = &[("send", send), ("put", put), ("raise", raise), ("now", now)];
+/// What handlers may import, in the order of the table.
+const SERVICE: [Service; SERVICES.len()] = [send, put, raise, now];
 
 /// `handler.s` calls this for a slot: the service's number stands in it.
 #[unsafe(no_mangle)]
 extern "C" fn kernel_service(arguments: &[u64; 6], number: u32) -> u64 {
     let result = match SERVICE.get(number as usize) {
-        Some((_, service)) if ASKED.fetch_add(1, AcqRel) < SERVICES => service(arguments),
+        Some(service) if ASKED.fetch_add(1, AcqRel) < ASKS => service(arguments),
         _ => Err(Ends),
     };
     result.unwrap_or_else(|Ends| {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use postern_aegis_abi::Error;
 use postern_aegis_abi::call::{Description, TABLE};
+use postern_aegis_abi::handler::SERVICES;
 
 use crate::budgets;
 
@@ -68,6 +69,22 @@ pub fn errors() -> String {
     table
 }
 
+/// The table of handlers' services.
+pub fn services() -> String {
+    let mut table = "| service | what | errors | ends the run |\n|---|---|---|---|\n".to_owned();
+    for service in SERVICES {
+        let errors: Vec<String> = service
+            .errors
+            .iter()
+            .map(|error| format!("{error:?}"))
+            .collect();
+        let (signature, what, ends) = (service.signature, service.what, service.ends);
+        let errors = errors.join(", ");
+        writeln!(table, "| `{signature}` | {what} | {errors} | {ends} |").ok();
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +120,14 @@ mod tests {
             TABLE.len() + Error::ALL.len(),
             "a row too many"
         );
+    }
+
+    /// The page has the services as they are.
+    #[test]
+    fn the_book_has_the_services_of_handlers() {
+        let page = crate::place::repository().join("docs/src/reference/aegis-handlers.md");
+        let page = std::fs::read_to_string(page).expect("the page");
+        assert!(page.contains(&services()), "it is:\n{}", services());
     }
 
     /// What the guides show are roots that tests boot.
