@@ -184,8 +184,8 @@ fn every_sentence_of_the_compiler_is_said_in_a_case() {
     }
     assert!(all.len() > 150, "{}", all.len());
     // Two blocks that collide are looked for in tests/hostile.rs, headers in tests/features.rs.
-    // What is said without the feature `float` is looked for where that is missing: in the machine's
-    // scenario `pipes.text`.
+    // What is said without the feature `float` is looked for where that is missing: in the
+    // machine's scenario `pipes.text`.
     let elsewhere = [
         "names that look alike",
         "headers in headers",

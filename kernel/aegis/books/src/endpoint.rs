@@ -31,8 +31,8 @@ pub struct Endpoint {
 }
 
 impl<H: Hardware> Books<'_, H> {
-    /// Makes an endpoint with a filter's text, which is [`FILTER`] bytes at most, for a ring in an own
-    /// page (0: none). Whether the filter may be bound is the caller's to find out: if not,
+    /// Makes an endpoint with a filter's text, which is [`FILTER`] bytes at most, for a ring in an
+    /// own page (0: none). Whether the filter may be bound is the caller's to find out: if not,
     /// [`Books::end_endpoint`] takes it back.
     ///
     /// # Errors
@@ -136,8 +136,8 @@ impl<H: Hardware> Books<'_, H> {
     }
 
     /// A call of an environment took so many cycles that others of its processor waited for, since
-    /// interrupts are off: it forfeits a slice for each that it took. The root, whose all slices are,
-    /// owes nobody.
+    /// interrupts are off: it forfeits a slice for each that it took. The root, whose all slices
+    /// are, owes nobody.
     pub fn pays_for(&self, environment: u16, cycles: u64) {
         let machine = self.machine;
         let frequency = machine.clock.frequency.load(Relaxed);

@@ -197,8 +197,9 @@ impl<'a, H: Hardware> Books<'a, H> {
         true
     }
 
-    /// The handler that runs for a message of an endpoint, known by its number and age, if one does:
-    /// one whose last run ended well, of an owner that does not owe much. Holdings are locked.
+    /// The handler that runs for a message of an endpoint, known by its number and age, if one
+    /// does: one whose last run ended well, of an owner that does not owe much. Holdings are
+    /// locked.
     pub fn handler_of(&self, (number, age): (usize, u64)) -> Option<Run> {
         let of_kind = |holding: &Holding, kind| holding.kind.load(Relaxed) == kind as u32;
         let endpoint = self.machine.holdings.get(number)?;
@@ -221,8 +222,8 @@ impl<'a, H: Hardware> Books<'a, H> {
     }
 
     /// A handler has run, for so much of a slice's clock. The owner forfeits a slice for each
-    /// that its handlers' runs took together, and one for a run that ended otherwise than by returning: such
-    /// a handler is called no more. It cannot end while this is done.
+    /// that its handlers' runs took together, and one for a run that ended otherwise than by
+    /// returning: such a handler is called no more. It cannot end while this is done.
     pub fn has_run(&self, run: &Run, time: u64, ended: Option<Ended>) {
         let holding = self.holding(run.handler);
         holding.arrived.fetch_add(1, Relaxed);
@@ -235,7 +236,8 @@ impl<'a, H: Hardware> Books<'a, H> {
         }
     }
 
-    /// Bytes of a window at an offset, for a handler that runs here. [`Error::Unmapped`] if not all are there.
+    /// Bytes of a window at an offset, for a handler that runs here. [`Error::Unmapped`] if not all
+    /// are there.
     pub fn read_window(&self, table: u32, offset: u64, to: &mut [u8]) -> Result<(), Error> {
         let end = offset.checked_add(to.len() as u64);
         if end.is_none_or(|end| end > MESSAGE + PAGE as u64) {

@@ -1,8 +1,8 @@
 //! What is left to do for environments that end, in pieces: a processor does one at every yield
 //! and tick, and one after the other while it idles.
 //!
-//! Invariant: a number is free only when nobody has anything by it: no page, slice or holding is its, no
-//! position runs it, nobody's swap server or maker it is, and its quotas are its maker's.
+//! Invariant: a number is free only when nobody has anything by it: no page, slice or holding is
+//! its, no position runs it, nobody's swap server or maker it is, and its quotas are its maker's.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 

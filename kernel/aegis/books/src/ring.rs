@@ -14,9 +14,10 @@ use crate::kind::is;
 use crate::{Books, Hardware, entry};
 
 impl<H: Hardware> Books<'_, H> {
-    /// Fills the next entry of a ring, if `owner` has made one ready: `what` and `result`, and the bytes go to the
-    /// place that the entry names, if there are any. The owner is known by its birth, too: its number
-    /// may be another's by now. If there are bytes, that is kept from happening.
+    /// Fills the next entry of a ring, if `owner` has made one ready: `what` and `result`, and the
+    /// bytes go to the place that the entry names, if there are any. The owner is known by its
+    /// birth, too: its number may be another's by now. If there are bytes, that is kept from
+    /// happening.
     ///
     /// # Errors
     /// [`Error::Exhausted`] if no entry is ready; what else is wrong with ring or place.
@@ -70,8 +71,8 @@ impl<H: Hardware> Books<'_, H> {
         Ok(())
     }
 
-    /// Copies bytes to a place (a page's number in bits 12 to 43, an offset below, a multiple of eight) that
-    /// `owner` may write to. What does not fit in the page is left out.
+    /// Copies bytes to a place (a page's number in bits 12 to 43, an offset below, a multiple of
+    /// eight) that `owner` may write to. What does not fit in the page is left out.
     pub fn put(&self, owner: u16, place: u64, capability: u64, bytes: &[u8]) -> Result<(), Error> {
         let page = u32::try_from(place >> 12).map_err(|_| Error::Argument)?;
         let offset = place as usize % PAGE;

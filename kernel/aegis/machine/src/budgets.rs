@@ -61,9 +61,10 @@ pub const COMPILED: &[(&str, u64)] = &[
 /// twentieth.
 pub const WAITING: &[(&str, u64)] = &[("copy-sum", 2112), ("copy-then-sum", 2833)];
 
-/// Figures that no budget holds. A round trip is 6,700 instructions, or half as much again where the
-/// device says apart from the next message that it has sent the last one, which is up to the host: one
-/// way through the idle processor more. How long an answer takes follows from when the message comes.
+/// Figures that no budget holds. A round trip is 6,700 instructions, or half as much again where
+/// the device says apart from the next message that it has sent the last one, which is up to the
+/// host: one way through the idle processor more. How long an answer takes follows from when the
+/// message comes.
 pub const NOT_HELD: &[&str] = &["round-trip", "latency"];
 
 /// All budgets.

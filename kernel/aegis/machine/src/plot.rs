@@ -1,5 +1,5 @@
-//! Numbers of some, drawn as text and as a picture (SVG): slices that each environment has had, over
-//! ticks; how long answers take, over how many run.
+//! Numbers of some, drawn as text and as a picture (SVG): slices that each environment has had,
+//! over ticks; how long answers take, over how many run.
 
 use std::fmt::Write;
 
