@@ -11,10 +11,9 @@ use postern_aegis::ring::Ring;
 use postern_aegis::{
     Error, Mapping, PAGE, address, archive, books, calls, context, memory, pages, slices,
 };
-use postern_aegis_programs::{Role, peer};
+use postern_aegis_programs::peer;
 
-use crate::listener::PLAIN;
-use crate::scenario::{Named, Outcome, Why, check, goes_on, refused, running, same, wait};
+use crate::scenario::{Named, Outcome, Why, check, refused, same, wait};
 
 crate::scenarios! {
     "handlers.images" images;
@@ -32,7 +31,6 @@ crate::scenarios! {
     "handlers.pings" pings;
     "handlers.copies" copies;
     "handlers.broken" broken;
-    "handlers.crowd" crowd;
 }
 
 /// Where handlers of these tests find what they share with their owner.
@@ -589,25 +587,4 @@ fn broken() -> Outcome {
     let result = ends(&mut line, &[1, at], run::EXCEPTION + 14, true);
     line.end()?;
     result
-}
-
-/// Frames whose handlers take longer than a slice together take no time of a neighbour's, who would
-/// not end its slices in time.
-fn crowd() -> Outcome {
-    const COUNT: u64 = 1500;
-    if !is_there() {
-        return Ok(());
-    }
-    let line = Line::with("handler.slow", PLAIN)?;
-    let neighbour = running(Role::Count, 0, 0)?;
-    neighbour.run_on(0)?;
-    let arrived = &books::machine().holdings[line.endpoint].arrived;
-    line.set(&[0, u64::from(line.place.1) << 12]);
-    line.ask(&[peer::FLOOD, COUNT, 60], 60)?;
-    wait("frames stay away", || arrived.load(Relaxed) == COUNT)?;
-    check(line.word(0) > 100, "it has not run")?;
-    check(neighbour.lives(), "a neighbour ended")?;
-    goes_on(&neighbour)?;
-    neighbour.end();
-    line.end()
 }
