@@ -44,18 +44,18 @@ fn load(name: &'static str) -> Result<Handler, Why> {
     handler::load(image(name)?, 1).named(name)
 }
 
-fn is_there() -> bool {
+pub fn is_there() -> bool {
     books::machine().network.there.load(Relaxed) != 0
 }
 
 /// A handler with a page that it shares, an endpoint for the peer's frames with a ring behind it.
-struct Line {
-    handler: Handler,
-    shared: u64,
+pub struct Line {
+    pub handler: Handler,
+    pub shared: u64,
     endpoint: usize,
     ring: Ring,
     /// Frames go out from here, and into here.
-    frame: (u64, u32),
+    pub frame: (u64, u32),
     place: (u64, u32),
 }
 
@@ -64,7 +64,7 @@ fn take_events() -> u64 {
     context::context().events.swap(0, Relaxed)
 }
 
-fn page() -> Result<(u64, u32), Why> {
+pub fn page() -> Result<(u64, u32), Why> {
     let at = memory::reserve(1);
     Ok((at, memory::map_fresh(at, Mapping::WRITE).named("a page")?))
 }
@@ -75,7 +75,10 @@ impl Line {
     }
 
     fn with(name: &'static str, filter: &str) -> Result<Line, Why> {
-        let mut handler = load(name)?;
+        Line::of(load(name)?, filter)
+    }
+
+    pub fn of(mut handler: Handler, filter: &str) -> Result<Line, Why> {
         let shared = memory::reserve(1);
         handler.share(SHARED, shared).named("a shared page")?;
         let mut ring = Ring::new().named("a ring")?;
@@ -99,11 +102,11 @@ impl Line {
         }
     }
 
-    fn word(&self, index: u64) -> u64 {
+    pub fn word(&self, index: u64) -> u64 {
         memory::read(self.shared + 8 * index)
     }
 
-    fn record(&self) -> &'static Holding {
+    pub fn record(&self) -> &'static Holding {
         self.handler.record()
     }
 
@@ -125,7 +128,7 @@ impl Line {
     }
 
     /// A message arrives, and the handler has run.
-    fn message(&self, length: u64) -> Outcome {
+    pub fn message(&self, length: u64) -> Outcome {
         let runs = self.record().arrived.load(Relaxed);
         self.ask(&[peer::ECHO, 5, 6, 7], length)?;
         wait("no handler runs", || {
@@ -147,7 +150,7 @@ impl Line {
         Ok(())
     }
 
-    fn end(self) -> Outcome {
+    pub fn end(self) -> Outcome {
         calls::drop_holding(self.endpoint, 0).named("the endpoint")?;
         self.handler.end();
         self.ring.free().named("the ring")?;
@@ -365,7 +368,7 @@ fn vector() -> Outcome {
 
 /// What a run does not survive, and what becomes of it: no more runs, an event, the message in the ring, a
 /// slice less.
-fn ends(line: &mut Line, words: &[u64], how: u32, inside: bool) -> Outcome {
+pub fn ends(line: &mut Line, words: &[u64], how: u32, inside: bool) -> Outcome {
     line.set(words);
     let _ = take_events();
     line.message(60)?;

@@ -17,6 +17,7 @@
 //! | `holdings` | parts of devices: whose they are, and what becomes of them |
 //! | `clock` | the time of day, alarms, events that are told at once |
 //! | `handlers` | handlers of messages: runs, windows, ends |
+//! | `pipes` | handlers that are put together of pieces, and compiled, here |
 //! | `disk` | blocks, read and written; pages that are lent; ranges and capabilities |
 //! | `network`, `arrivals` | sending by pages; floods, garbage |
 //! | `listener` | what scenarios about the network share |
@@ -40,6 +41,7 @@ mod judge;
 mod listener;
 mod network;
 mod pages;
+mod pipes;
 mod primitives;
 mod protection;
 mod revocation;
@@ -68,6 +70,7 @@ const ALL: &[&[Scenario]] = &[
     exhaustion::ALL,
     judge::ALL,
     handlers::ALL,
+    pipes::ALL,
     holdings::ALL,
     clock::ALL,
     disk::ALL,

@@ -8,6 +8,7 @@ use postern_aegis::abi::records::{HoldingKind, claim};
 use postern_aegis::calls::{self, Target};
 use postern_aegis::load::{self, Child, LoadError, Plan};
 use postern_aegis::{Error, books, entry, memory, slices};
+use postern_aegis_pipes::heap;
 use postern_aegis_programs::{Role, words};
 
 /// A scenario: it leaves nothing behind, which is looked at afterwards.
@@ -239,7 +240,7 @@ impl Possessions {
         Possessions {
             free: books::machine().free.load(Relaxed),
             pages: root.pages.load(Relaxed),
-            tables: memory::tables(),
+            tables: memory::tables() + heap::pages(),
             slices: root.slices.load(Relaxed),
             children: root.children.load(Relaxed),
             holdings: root.holdings.load(Relaxed),
@@ -247,7 +248,7 @@ impl Possessions {
     }
 }
 
-/// Everything is as before, but for tables that the root made for its own space.
+/// Everything is as before, but for tables that the root made for its own space, and its heap.
 pub fn settle(before: &Possessions) -> Outcome {
     wait("children are left", || {
         Possessions::now().children == before.children
