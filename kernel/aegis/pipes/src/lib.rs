@@ -1,9 +1,9 @@
-//! Integrated layer processing: what several layers do with the words of a message, in one loop over
-//! it, put together while the program runs.
+//! Integrated layer processing: what several layers do with the words of a message, in one loop
+//! over it, put together while the program runs.
 //!
 //! A [`Piece`] is what one layer does, as E-code: what it keeps, what it does with a word, and what
-//! is to be done at the end. [`compose`] makes one source of pieces, [`compile`] an image of it, here
-//! in the environment, and [`load`] a handler, which the kernel's judge looks at like any other. A
+//! is to be done at the end. [`compose`] makes one source of pieces, [`compile`] an image of it,
+//! here in the environment, and [`load`] a handler, which the kernel's judge looks at like any other. A
 //! piece is believed in nothing: what is wrong with its text is told with its number, and what its
 //! code does wrong ends the run as [`handler`] has it.
 //!
@@ -126,7 +126,7 @@ pub fn compose(skip: usize, passes: &[&Pass]) -> Source {
         );
         source.own("{");
         for at in 0..UNROLLED {
-            let _ = write!(source.text, "#define AT i + {at}\n");
+            let _ = writeln!(source.text, "#define AT i + {at}");
             source.own("word = from[AT];");
             pieces().for_each(|(number, piece)| source.piece(number, &piece.step));
             source.own("#undef AT");
@@ -166,9 +166,9 @@ pub fn compile(source: &Source) -> Result<Vec<u8>, PipeError> {
     Ok(linked.map_err(|_| PipeError::Link)?.file)
 }
 
-/// A handler of passes over what is behind the first `skip` bytes of messages. Its owner is to bind
-/// a page at [`SHARED`]: the first word counts messages, the one behind it is the first piece's, and
-/// so on.
+/// A handler of passes over what is behind the first `skip` bytes of messages. Its owner is to
+/// bind a page at [`SHARED`]: the first word counts messages, the one behind it is the first
+/// piece's, and so on.
 ///
 /// # Errors
 /// What is wrong with the text, or what the kernel said.

@@ -44,8 +44,8 @@ fn take(heap: &mut Heap, layout: Layout) -> Option<NonNull<u8>> {
     let came = grow(layout.size().checked_add(layout.align())?);
     match heap.size() {
         _ if came == 0 => {}
-        // SAFETY: the pages were just bound there, to be written, and are never unbound; nobody else
-        // has these addresses.
+        // SAFETY: the pages were just bound there, to be written, and are never unbound; nobody
+        // else has these addresses.
         0 => unsafe { heap.init(first() as *mut u8, came) },
         // SAFETY: as above, and they follow those that the heap has.
         _ => unsafe { heap.extend(came) },
