@@ -3,9 +3,9 @@
 //!
 //! A [`Piece`] is what one layer does, as E-code: what it keeps, what it does with a word, and what
 //! is to be done at the end. [`compose`] makes one source of pieces, [`compile`] an image of it,
-//! here in the environment, and [`load`] a handler, which the kernel's judge looks at like any other. A
-//! piece is believed in nothing: what is wrong with its text is told with its number, and what its
-//! code does wrong ends the run as [`handler`] has it.
+//! here in the environment, and [`load`] a handler, which the kernel's judge looks at like any
+//! other. A piece is believed in nothing: what is wrong with its text is told with its number, and
+//! what its code does wrong ends the run as that of every handler.
 //!
 //! | module | what |
 //! |---|---|

@@ -13,6 +13,7 @@ use postern_aegis::abi::device::{ENTRIES, Entry, Piece, Ring};
 use postern_aegis::handler::{self, Handler};
 use postern_aegis::load::{self, Child, LoadError, Plan};
 use postern_aegis::{Mapping, archive, books, calls, entry, memory, pages, println, slices, time};
+use postern_aegis_pipes::{self as pipes, Pass, SHARED};
 use postern_aegis_programs::{Role, peer};
 
 use crate::rows::{Named, Outcome, Refused};
@@ -28,8 +29,8 @@ const ANSWERS: u64 = 48;
 const PAUSE: u64 = 20_000;
 /// Messages that are copied.
 const COPIES: u64 = 16;
-/// Where handlers have the page that they share.
-const SHARED: u64 = 0x10_0000;
+/// Where pipes copy to, in the page that handlers share.
+const COPY: u64 = 1024;
 
 /// How many run, in Figure 2.
 const RUN: [usize; 5] = [1, 2, 4, 8, 16];
@@ -38,8 +39,10 @@ pub fn all() -> Outcome {
     if books::machine().network.there.load(Relaxed) == 0 {
         return Err(Refused("no network", 0));
     }
-    copies("copy-sum", "handler.copy_sum")?;
-    copies("copy-then-sum", "handler.copy_then_sum")?;
+    let both = [pipes::Piece::copy(SHARED + COPY), pipes::Piece::sum()];
+    let (first, second) = both.split_at(1);
+    copies("copy-sum", &[&both])?;
+    copies("copy-then-sum", &[first, second])?;
     let line = Line::new()?;
     line.direct(true, 0)?;
     round_trip("round-trip", 1)?;
@@ -314,9 +317,10 @@ fn latency(line: &Line, number: usize, by: Option<&'static str>) -> Outcome {
     all.ok_or(Refused("answers", taken as i64))
 }
 
-/// What a handler takes for a message of 1,440 bytes behind the words that ask.
-fn copies(name: &'static str, image: &'static str) -> Outcome {
-    let mut handler = load(image)?;
+/// What a pipe takes for the 1,440 bytes behind the words that ask.
+fn copies(name: &'static str, passes: &[&Pass]) -> Outcome {
+    let pipe = pipes::load(peer::WORDS as usize, passes);
+    let mut handler = pipe.map_err(|_| Refused(name, 0))?;
     handler
         .share(SHARED, memory::reserve(1))
         .named("a shared page")?;

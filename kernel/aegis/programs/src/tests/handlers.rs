@@ -29,7 +29,6 @@ crate::scenarios! {
     "handlers.services" services;
     "handlers.reply" reply;
     "handlers.pings" pings;
-    "handlers.copies" copies;
     "handlers.broken" broken;
 }
 
@@ -541,35 +540,6 @@ fn pings() -> Outcome {
     )?;
     same("ended", line.record().ended.load(Relaxed).into(), 0)?;
     line.end()
-}
-
-/// Messages are copied and summed, at a time and one after the other.
-fn copies() -> Outcome {
-    if !is_there() {
-        return Ok(());
-    }
-    for name in ["handler.copy_sum", "handler.copy_then_sum"] {
-        let line = in_time(
-            || Line::new(name),
-            |line| {
-                for at in (16..1456).step_by(8) {
-                    memory::write(line.frame.0 + at, (at << 56) | (at * 77));
-                }
-                line.message(1456)
-            },
-        )?;
-        same(name, line.record().ended.load(Relaxed).into(), 0)?;
-        same("its place", line.record().ended_at.load(Relaxed), 0)?;
-        let copied = (0..180).map(|index| line.word(2 + index));
-        let sum = copied.fold(0u64, |sum, word| {
-            let (sum, over) = sum.overflowing_add(word);
-            sum + u64::from(over)
-        });
-        same("the sum", line.word(0), sum)?;
-        same("a word", line.word(2 + 100), (800 << 56) | (800 * 77))?;
-        line.end()?;
-    }
-    Ok(())
 }
 
 /// A page that is freed is out of the window at once: the run that needs it ends.
