@@ -449,7 +449,7 @@ mod tests {
             let Some(instructions) = row.aegis.and_then(crate::budgets::of) else {
                 continue;
             };
-            let begin = format!("| {} | {instructions} (", row.what);
+            let begin = format!("| {} | {instructions} ", row.what);
             assert!(page.contains(&begin), "performance.md lacks {begin}");
         }
     }

@@ -5,7 +5,6 @@
 //! | `test NAME ok`, `test NAME FAILED: WHY`, `test NAME skipped: WHY` | a test has ended so |
 //! | `figure NAME INSTRUCTIONS [REPEATS]` | a figure, and how often it was done in each measurement: once, if nothing else is said |
 //! | `figure NAME busy REPEATS` | the same of something that waits: the emulator's plugin counts the instructions that were executed meanwhile |
-//! | `figure NAME beyond REPEATS` | the same, of what comes with something else: the plugin has two rows, without the repeats and with them |
 //! | `note TEXT` | what belongs to figures in words |
 //! | `trace-of LABEL LABEL …` | whom the numbers of traces are of |
 //! | `trace TICK NUMBER NUMBER …` | slices that each has had up to a tick |
@@ -65,24 +64,16 @@ pub fn figures<'a>(lines: impl IntoIterator<Item = &'a str>, counts: &str) -> Fi
     let found = lines.into_iter().filter_map(|line| {
         let mut words = line.strip_prefix("figure ")?.split_whitespace();
         let (name, instructions) = (words.next()?, words.next()?);
-        let beyond = instructions == "beyond";
         let instructions = match instructions {
-            "busy" | "beyond" => None,
+            "busy" => None,
             number => Some(number.parse().ok()?),
         };
         let repeats = words.next().and_then(|word| word.parse().ok());
-        let repeats = repeats.unwrap_or(1).max(1);
-        Some((name.to_owned(), instructions, repeats, beyond))
+        Some((name.to_owned(), instructions, repeats.unwrap_or(1).max(1)))
     });
     let mut counts = counts.lines();
-    let counted = found.filter_map(|(name, instructions, repeats, beyond)| {
-        let mut next = || counts.next().and_then(counted);
-        let counted = match beyond {
-            true => next()
-                .zip(next())
-                .map(|(less, more)| difference(more, less)),
-            false => next(),
-        };
+    let counted = found.filter_map(|(name, instructions, repeats)| {
+        let counted = counts.next().and_then(counted);
         let figure = Figure {
             instructions: instructions.or(counted.map(|(all, _)| all / repeats))?,
             repeats,
@@ -104,16 +95,6 @@ fn counted(line: &str) -> Option<(u64, Heavy)> {
         [all, cr3, iret, wrmsr] => Some((all, Heavy { cr3, iret, wrmsr })),
         _ => None,
     }
-}
-
-/// What is in one measurement more than in another.
-fn difference(more: (u64, Heavy), less: (u64, Heavy)) -> (u64, Heavy) {
-    let heavy = Heavy {
-        cr3: more.1.cr3.saturating_sub(less.1.cr3),
-        iret: more.1.iret.saturating_sub(less.1.iret),
-        wrmsr: more.1.wrmsr.saturating_sub(less.1.wrmsr),
-    };
-    (more.0.saturating_sub(less.0), heavy)
 }
 
 /// The notes among lines.
@@ -206,15 +187,6 @@ mod tests {
             notes(["note retbleed: untrained", "noted"]),
             ["retbleed: untrained"]
         );
-    }
-
-    #[test]
-    fn what_waits_is_counted_outside() {
-        let lines = ["figure a busy 2", "figure b beyond 3", "figure c busy 1"];
-        let found = figures(lines, "80 2 4 0\n500 3 2 1\n800 9 8 1\n7 0 0 0\n");
-        let shown: Vec<_> = found.values().map(Figure::to_string).collect();
-        assert_eq!(shown, ["40 (1 2 0)", "100 (2 2 0)", "7 (0 0 0)"]);
-        assert_eq!(figures(lines, "80 2 4 0\n500 3 2 1\n").len(), 1);
     }
 
     #[test]
