@@ -17,7 +17,7 @@ All options of gcc (or g++) are taken, and these besides:
   -fpostern-rewrite=callee|fixed    who adjusts the data stack (callee is faster, and the default)
   -fpostern-no-memory-gate          the memory functions do long ranges themselves, not by trusted code
   -fpostern-save-temps              keep the assembly before and after rewriting
-  --kernel                          make an image for the kernel, which nothing loads yet
+  --kernel                          make an image for kernels: the Linux module's, or a handler of Aegis
   --native                          compile with plain gcc instead, to compare and to debug
 
 Code that cannot be confined is an error with file and line. The linked extension is judged by the verifier at once.

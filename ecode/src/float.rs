@@ -45,7 +45,7 @@ mod known {
         let value = f64::from_bits(bits);
         let in_range = value > -2147483649.0 && value < 2147483648.0;
         let fits = in_range || unsigned && (0.0..18446744073709551616.0).contains(&value);
-        fits.then(|| match value < 0.0 {
+        fits.then_some(match value < 0.0 {
             true => value as i64 as u64,
             false => value as u64,
         })

@@ -213,10 +213,10 @@ impl Parser<'_> {
         (a, b): (NodeId, NodeId),
         at: u32,
     ) -> NodeId {
-        if let (Some(x), Some(y)) = (self.float_of(a), self.float_of(b)) {
-            if let Some(value) = float::compute(kind, ty == FLOAT, x, y) {
-                return self.float(ty, value, at);
-            }
+        if let (Some(x), Some(y)) = (self.float_of(a), self.float_of(b))
+            && let Some(value) = float::compute(kind, ty == FLOAT, x, y)
+        {
+            return self.float(ty, value, at);
         }
         if let (Some(x), Some(y)) = (self.constant_of(a), self.constant_of(b)) {
             let wide = self.types.size(ty) == 8;
