@@ -70,9 +70,9 @@ pub const WAITING: &[(&str, u64)] = &[
 ];
 
 /// Figures that no budget holds. A round trip depends on whether
-/// the device says that it has sent the last message before the next one comes, or with it, which is
-/// up to the host: one way through the idle processor more. How long an answer takes follows from
-/// when the message comes.
+/// the device says that it has sent the last message before the next one comes, or with it, which
+/// is up to the host: one way through the idle processor more. How long an answer takes follows
+/// from when the message comes.
 pub const NOT_HELD: &[&str] = &[
     "round-trip",
     "round-trip-handler",
