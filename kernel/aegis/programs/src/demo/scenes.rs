@@ -60,8 +60,9 @@ pub fn death() -> Shown {
     let free = books::machine().free.load(Relaxed);
     let child = player(Role::Crash, 0)?;
     let number = child.number;
-    let died = wait(|| !books::lives(number));
     let record = books::environment(number);
+    // It is no more a moment before its record says why.
+    let died = wait(|| !books::lives(number) && record.ended.load(Relaxed) != end::NOT);
     let why = record.ended.load(Relaxed);
     println!(
         "   environment {number} ended by exception {} at {:#x}",
