@@ -68,6 +68,33 @@ impl Request {
     /// All that was written before, and told to be done, is on the disk for good. The holding is
     /// any that the caller may write.
     pub const FLUSH: u64 = 2;
+
+    /// As it stands in memory.
+    pub const fn words(&self) -> [u64; 7] {
+        [
+            self.operation,
+            self.holding,
+            self.block,
+            self.page,
+            self.capability,
+            self.authority,
+            self.tag,
+        ]
+    }
+
+    /// What stands in memory so.
+    pub const fn of(words: [u64; 7]) -> Request {
+        let [operation, holding, block, page, capability, authority, tag] = words;
+        Request {
+            operation,
+            holding,
+            block,
+            page,
+            capability,
+            authority,
+            tag,
+        }
+    }
 }
 
 /// Requests of one environment that can be under way at a time.

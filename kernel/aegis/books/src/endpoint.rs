@@ -7,13 +7,10 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis_abi::records::{HoldingKind, Kind};
-use postern_aegis_abi::{Error, FILTER, HOLDINGS, ROOT};
+use postern_aegis_abi::{Error, FILTER, HOLDINGS};
 
 use crate::kind::is;
 use crate::{Books, Hardware};
-
-/// Slices that one call can cost: whatever a loaded host makes of cycles.
-const MOST: u64 = 64;
 
 /// What an endpoint's filter is known by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,10 +67,7 @@ impl<H: Hardware> Books<'_, H> {
     /// Ends an endpoint of a number and an age, if it is still there.
     pub fn end_endpoint(&self, number: usize, age: u64) {
         let _lock = self.lock_holdings();
-        let holding = self.holding(number);
-        if holding.kind.load(Relaxed) == HoldingKind::Endpoint as u32
-            && holding.first.load(Relaxed) == age
-        {
+        if self.is_bound(number, age) {
             self.free_holding(number);
         }
     }
@@ -133,23 +127,6 @@ impl<H: Hardware> Books<'_, H> {
         let holding = self.holding(number);
         holding.kind.load(Relaxed) == HoldingKind::Endpoint as u32
             && holding.first.load(Relaxed) == age
-    }
-
-    /// A call of an environment took so many cycles that others of its processor waited for, since
-    /// interrupts are off: it forfeits a slice for each that it took. The root, whose all slices
-    /// are, owes nobody.
-    pub fn pays_for(&self, environment: u16, cycles: u64) {
-        let machine = self.machine;
-        let frequency = machine.clock.frequency.load(Relaxed);
-        let slice = machine.slice.load(Relaxed).saturating_mul(frequency) / 1_000_000_000;
-        if environment != ROOT
-            && let Some(slices) = cycles.checked_div(slice)
-        {
-            let slices = slices.min(MOST).try_into().unwrap_or(u32::MAX);
-            let forfeits = &self.environment(environment).forfeits;
-            let more = |owed: u32| Some(owed.saturating_add(slices));
-            let _ = forfeits.fetch_update(Relaxed, Relaxed, more);
-        }
     }
 
     /// The page of a ring, from an argument. It is looked at again whenever something comes.

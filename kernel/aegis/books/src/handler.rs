@@ -6,7 +6,6 @@
 //! window is open is unknown to every processor before the page's lock is given back. A window
 //! closes before its pages are memory again.
 
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use postern_aegis_abi::address::{MESSAGE, index};
@@ -15,6 +14,7 @@ use postern_aegis_abi::records::{Holding, HoldingKind, Kind, binding, run};
 use postern_aegis_abi::{Context, Error, Mapping, PAGE};
 
 use crate::kind::is;
+use crate::user::bytes;
 use crate::{Books, Hardware, entry};
 
 /// Slices that an owner may owe, and its handlers still run.
@@ -254,27 +254,10 @@ impl<'a, H: Hardware> Books<'a, H> {
             let from = self.hardware.words(entry::page(entry));
             let count = (PAGE - at % PAGE).min(to.len());
             let (now, rest) = to.split_at_mut(count);
-            copy(&from[at % PAGE / 8..], at % 8, now);
+            bytes(&from[at % PAGE / 8..], at % 8, now);
             to = rest;
             at += count;
         }
         Ok(())
-    }
-}
-
-/// Bytes of words, from one of the first word on.
-fn copy(words: &[AtomicU64], skip: usize, to: &mut [u8]) {
-    let head = (8 - skip).min(to.len());
-    let (first, rest) = to.split_at_mut(if skip == 0 { 0 } else { head });
-    if let Some(word) = words.first() {
-        let bytes = word.load(Relaxed).to_le_bytes();
-        for (byte, from) in first.iter_mut().zip(&bytes[skip..]) {
-            *byte = *from;
-        }
-    }
-    let words = &words[usize::from(skip != 0).min(words.len())..];
-    for (bytes, word) in rest.chunks_mut(8).zip(words) {
-        let word = word.load(Relaxed).to_le_bytes();
-        bytes.copy_from_slice(&word[..bytes.len()]);
     }
 }

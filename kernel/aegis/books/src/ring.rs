@@ -4,6 +4,7 @@
 //! is looked at, and so is the page that an entry names, or its capability is there.
 
 use core::mem::offset_of;
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use postern_aegis_abi::device::{ENTRIES, Entry, Ring};
@@ -12,6 +13,9 @@ use postern_aegis_abi::{Error, PAGE};
 
 use crate::kind::is;
 use crate::{Books, Hardware, entry};
+
+/// Bytes of a word.
+const WORD: usize = 8;
 
 impl<H: Hardware> Books<'_, H> {
     /// Fills the next entry of a ring, if `owner` has made one ready: `what` and `result`, and the
@@ -28,46 +32,36 @@ impl<H: Hardware> Books<'_, H> {
         (what, result): (u64, u64),
         bytes: Option<&[u8]>,
     ) -> Result<(), Error> {
-        const WORD: usize = 8;
         let record = self.pages.get(ring as usize).ok_or(Error::Argument)?;
         let own = || {
             let owns = record.owner.load(Relaxed) == owner && record.birth.load(Relaxed) == birth;
-            owns.then_some(()).ok_or(Error::Denied)
+            match is(record, Kind::Data) {
+                true => owns.then_some(()).ok_or(Error::Denied),
+                false => Err(Error::Kind),
+            }
         };
+        let words = self.hardware.words(ring);
         let (filled, place, capability) = {
             let _lock = self.lock_page(ring);
-            if !is(record, Kind::Data) {
-                return Err(Error::Kind);
-            }
             own()?;
-            let words = self.hardware.words(ring);
             let filled = words[offset_of!(Ring, filled) / WORD].load(Relaxed);
             let ready = words[offset_of!(Ring, ready) / WORD].load(Acquire);
             if !(1..=ENTRIES as u64).contains(&ready.wrapping_sub(filled)) {
                 return Err(Error::Exhausted);
             }
-            let at = entry_at(filled);
             if bytes.is_none() {
-                words[at + offset_of!(Entry, what) / WORD].store(what, Relaxed);
-                words[at + offset_of!(Entry, result) / WORD].store(result, Relaxed);
-                words[offset_of!(Ring, filled) / WORD].store(filled.wrapping_add(1), Release);
+                fill(words, filled, what, result);
                 return Ok(());
             }
+            let at = entry_at(filled);
             let place = words[at + offset_of!(Entry, place) / WORD].load(Relaxed);
             let capability = words[at + offset_of!(Entry, capability) / WORD].load(Relaxed);
             (filled, place, capability)
         };
         self.put(owner, place, capability, bytes.unwrap_or_default())?;
         let _lock = self.lock_page(ring);
-        if !is(record, Kind::Data) {
-            return Err(Error::Kind);
-        }
         own()?;
-        let words = self.hardware.words(ring);
-        let at = entry_at(filled);
-        words[at + offset_of!(Entry, what) / WORD].store(what, Relaxed);
-        words[at + offset_of!(Entry, result) / WORD].store(result, Relaxed);
-        words[offset_of!(Ring, filled) / WORD].store(filled.wrapping_add(1), Release);
+        fill(words, filled, what, result);
         Ok(())
     }
 
@@ -91,8 +85,16 @@ impl<H: Hardware> Books<'_, H> {
     }
 }
 
+/// Fills the entry of a count, and says so. The ring is locked.
+fn fill(words: &[AtomicU64; 512], filled: u64, what: u64, result: u64) {
+    let at = entry_at(filled);
+    words[at + offset_of!(Entry, what) / WORD].store(what, Relaxed);
+    words[at + offset_of!(Entry, result) / WORD].store(result, Relaxed);
+    words[offset_of!(Ring, filled) / WORD].store(filled.wrapping_add(1), Release);
+}
+
 /// The word of a ring at which the entry of a count begins.
 fn entry_at(count: u64) -> usize {
     let index = count as usize % ENTRIES;
-    (offset_of!(Ring, entries) + index * size_of::<Entry>()) / 8
+    (offset_of!(Ring, entries) + index * size_of::<Entry>()) / WORD
 }

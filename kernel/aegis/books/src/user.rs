@@ -61,10 +61,7 @@ impl<'a, H: Hardware> Books<'a, H> {
             let skip = address as usize & 7;
             let count = (words.len() * 8 - skip).min(to.len());
             let (now, rest) = core::mem::take(&mut to).split_at_mut(count);
-            for (offset, byte) in now.iter_mut().enumerate() {
-                let word = words[(skip + offset) / 8].load(Relaxed);
-                *byte = word.to_le_bytes()[(skip + offset) % 8];
-            }
+            bytes(words, skip, now);
             to = rest;
             at = address.checked_add(count as u64);
         }
@@ -82,6 +79,23 @@ impl<'a, H: Hardware> Books<'a, H> {
             return Err(Error::Unmapped);
         }
         Ok(&self.hardware.words(entry::page(entry))[address as usize % PAGE / 8..])
+    }
+}
+
+/// Bytes of words, from one of the first word on.
+pub(crate) fn bytes(words: &[AtomicU64], skip: usize, to: &mut [u8]) {
+    let head = (8 - skip).min(to.len());
+    let (first, rest) = to.split_at_mut(if skip == 0 { 0 } else { head });
+    if let Some(word) = words.first() {
+        let word = word.load(Relaxed).to_le_bytes();
+        for (byte, from) in first.iter_mut().zip(&word[skip..]) {
+            *byte = *from;
+        }
+    }
+    let words = &words[usize::from(skip != 0).min(words.len())..];
+    for (piece, word) in rest.chunks_mut(8).zip(words) {
+        let word = word.load(Relaxed).to_le_bytes();
+        piece.copy_from_slice(&word[..piece.len()]);
     }
 }
 

@@ -7,16 +7,16 @@
 
 use postern_aegis_abi::device::{ALL_REQUESTS, Request};
 use postern_aegis_abi::{Error, PAGE, call};
-use postern_aegis_books::{Block, Hardware, UnderWay};
+use postern_aegis_books::{Block, UnderWay};
 use postern_aegis_virtio::{Buffer, Refusal};
-use spin::mutex::{Mutex, MutexGuard};
+use spin::mutex::Mutex;
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::boot::say;
 use crate::hardware::device::{self, Channel, Device};
 use crate::hardware::{interrupts, memory, registers};
-use crate::machine::{Here, books};
+use crate::machine::{books, hold};
 
 /// It can be told to keep what was written (a bit of features).
 const HAS_FLUSH: u64 = 1 << 9;
@@ -72,7 +72,7 @@ pub fn start() {
             let blocks = (half(0) | half(4) << 32) / SECTORS;
             if blocks != 0 {
                 books().open_disk(blocks);
-                *hold() = Some(disk);
+                *hold(&DISK) = Some(disk);
             }
         }
         Err(why) => say(format_args!("aegis: the disk: {why:?}")),
@@ -96,26 +96,16 @@ fn open(device: &'static Device) -> Result<Disk, Refusal> {
     })
 }
 
-/// Takes the disk's lock. Whoever waits for it serves other processors meanwhile.
-fn hold() -> MutexGuard<'static, Option<Disk>> {
-    loop {
-        match DISK.try_lock() {
-            Some(held) => return held,
-            None => Here.poll(),
-        }
-    }
-}
-
 /// The disk is done with something. On processor 0.
 pub fn interrupt() {
-    if let Some(disk) = &mut *hold() {
+    if let Some(disk) = &mut *hold(&DISK) {
         disk.take_back();
     }
 }
 
 /// Looks on processor 0, at ticks and now and then: an interrupt may have been lost.
 pub fn tick() {
-    let mut held = hold();
+    let mut held = hold(&DISK);
     let Some(disk) = &mut *held else {
         return;
     };
@@ -142,14 +132,14 @@ pub fn ask(caller: u16, requests: u64, count: u64) -> Result<u64, Error> {
         return Err(Error::Argument);
     }
     let _holdings = books().lock_holdings();
-    let mut held = hold();
+    let mut held = hold(&DISK);
     let disk = held.as_mut().ok_or(Error::NoDevice)?;
     let mut done = 0;
     let mut next = || {
         let at = requests.checked_add(done * BYTES).ok_or(Error::Argument)?;
         let mut words = [0; size_of::<Request>() / 8];
         books().read_words(caller, at, &mut words)?;
-        disk.ask(caller, &request(words))?;
+        disk.ask(caller, &Request::of(words))?;
         done += 1;
         Ok(())
     };
@@ -160,19 +150,6 @@ pub fn ask(caller: u16, requests: u64, count: u64) -> Result<u64, Error> {
     match result {
         Err(error) if done == 0 => Err(error),
         _ => Ok(done),
-    }
-}
-
-fn request(words: [u64; 7]) -> Request {
-    let [operation, holding, block, page, capability, authority, tag] = words;
-    Request {
-        operation,
-        holding,
-        block,
-        page,
-        capability,
-        authority,
-        tag,
     }
 }
 

@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 use postern_aegis_abi::records::claim;
 use postern_aegis_books::{Books, Hardware};
 use spin::Once;
+use spin::mutex::{Mutex, MutexGuard};
 
 use crate::hardware::{interrupts, local, memory, registers, switch, window};
 use crate::{filters, handlers};
@@ -28,6 +29,16 @@ pub fn books() -> &'static Books<'static, Here> {
     match BOOKS.get() {
         Some(books) => books,
         None => panic!("the books are not open yet"),
+    }
+}
+
+/// Takes a device's lock. Whoever waits for it serves other processors meanwhile.
+pub fn hold<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    loop {
+        match lock.try_lock() {
+            Some(held) => return held,
+            None => Here.poll(),
+        }
     }
 }
 

@@ -15,12 +15,12 @@ use postern_aegis_abi::{Context, Error, PAGE};
 use postern_aegis_books::Hardware;
 use postern_aegis_virtio::{Buffer, Refusal};
 use spin::Once;
-use spin::mutex::{Mutex, MutexGuard};
+use spin::mutex::Mutex;
 
 use crate::boot::say;
 use crate::hardware::device::{self, Channel, Device};
 use crate::hardware::{interrupts, registers, window};
-use crate::machine::{Here, books};
+use crate::machine::{Here, books, hold};
 use crate::{filters, handlers};
 
 /// Where a frame begins in its page: behind the device's header, at a multiple of eight.
@@ -120,16 +120,6 @@ fn open(device: &'static Device) -> Result<Network, Refusal> {
         departures: Mutex::new(departures),
         left: AtomicU32::new(AT_ONCE),
     })
-}
-
-/// Takes a device's lock. Whoever waits for it serves other processors meanwhile.
-fn hold<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    loop {
-        match lock.try_lock() {
-            Some(held) => return held,
-            None => Here.poll(),
-        }
-    }
 }
 
 /// The device has something. On processor 0.

@@ -38,28 +38,39 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
 /// archive and their images.
 pub fn handlers() -> Result<Vec<(String, Vec<u8>)>, HandlerError> {
     let folder = place::sources().join("programs/handlers");
-    let mut handlers = Vec::new();
+    let (mut sources, mut headers) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(&folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let Some(stem) = name.strip_suffix(".c") else {
-            continue;
-        };
-        let image = handler(&std::fs::read(&path)?);
-        let image = image.map_err(|why| HandlerError::Source(name.clone().into_owned(), why))?;
+        let name = name.into_owned();
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("c") => sources.push((name, std::fs::read(&path)?)),
+            Some("h") => headers.push((name, std::fs::read(&path)?)),
+            _ => {}
+        }
+    }
+    let mut handlers = Vec::new();
+    for (name, source) in sources {
+        let image = handler(&source, &headers);
+        let image = image.map_err(|why| HandlerError::Source(name.clone(), why))?;
+        let stem = name.trim_end_matches(".c");
         handlers.push((format!("handler.{stem}"), image));
     }
     handlers.sort();
     Ok(handlers)
 }
 
-/// The image of a handler's source.
-fn handler(source: &[u8]) -> Result<Vec<u8>, String> {
+/// The image of a handler's source, which may include headers by their names.
+fn handler(source: &[u8], headers: &[(String, Vec<u8>)]) -> Result<Vec<u8>, String> {
     let options = postern_ecode::Options {
         kernel: true,
         ..postern_ecode::Options::default()
     };
-    let object = postern_ecode::Compiler::new(options).compile(source);
+    let mut compiler = postern_ecode::Compiler::new(options);
+    for (name, text) in headers {
+        compiler.header(name, text.as_slice());
+    }
+    let object = compiler.compile(source);
     let object = object.map_err(|errors| format!("{errors:?}"))?;
     let linked = postern_ecode::link_for_kernel(&[object], STACK_LOG2);
     Ok(linked.map_err(|error| error.to_string())?.file)

@@ -5,21 +5,24 @@ use core::sync::atomic::Ordering::Relaxed;
 use postern_aegis_abi::records::CONSOLE;
 use postern_aegis_abi::{Call, Error, FILTER, ROOT, call};
 
+use super::machine::Processor;
 use super::world::{self, SMALL, call as go, child, holds};
+use crate::Books;
+
+/// A child that may have so many holdings.
+fn child_with(books: &Books<'_, Processor<'_>>, holdings: u64) -> u16 {
+    let one = child(books, ROOT, SMALL);
+    let quota = [one.into(), call::HOLDINGS, 0, holdings];
+    go(books, ROOT, Call::Quota, &quota).expect("a quota");
+    one
+}
 
 #[test]
 fn texts_ages_and_rings() {
     let memory = world::machine(128);
     let here = memory.processor(0);
     let books = here.books();
-    let one = child(&books, ROOT, SMALL);
-    go(
-        &books,
-        ROOT,
-        Call::Quota,
-        &[one.into(), call::HOLDINGS, 0, 3],
-    )
-    .expect("a quota");
+    let one = child_with(&books, 3);
     let page = books.allocate(one, None, 0, 0).expect("a page");
     let others = books.allocate(ROOT, None, 0, 0).expect("a page");
     let new = |text: &[u8], ring: u64| books.new_endpoint(one, text, 7, ring);
@@ -60,14 +63,7 @@ fn who_directs_frames_where() {
     let memory = world::machine(128);
     let here = memory.processor(0);
     let books = here.books();
-    let one = child(&books, ROOT, SMALL);
-    go(
-        &books,
-        ROOT,
-        Call::Quota,
-        &[one.into(), call::HOLDINGS, 0, 3],
-    )
-    .expect("a quota");
+    let one = child_with(&books, 3);
     let page = books.allocate(one, None, 0, 0).expect("a page");
     let number = books.new_endpoint(one, b"udp", 0, 0).expect("an endpoint");
     let direct = |who: u16, ring: u32, handler: usize| {

@@ -4,7 +4,7 @@
 # has two areas for registers: one for when the end of a slice interrupts it, one for when it gives the processor away itself. Its
 # word A_RESUME is the area that it goes on from at the next begin; 0: none, it begins anew.
 #
-#   upcall     a device's event while the program runs: saves as `end` does, and goes on at notify
+#   upcall     (upcall.s) a device's event while the program runs: saves as `end` does, and goes on at notify
 #   end        saves everything in the interrupted activation's area and ends the slice
 #   begin      puts everything back, from the area of the topmost activation
 #   notify     events: an activation of their own, then begin
@@ -148,6 +148,21 @@
 77:
 .endm
 
+# On at %rcx with all registers as %rax says: for what interrupts, where it does nothing (or not yet). Each has words of its own for
+# both pointers, since one can come in the middle of another.
+.macro go_on who:req
+    movq %rcx, \who\()_rip(%rip)
+    movq %rsp, \who\()_rsp(%rip)
+    leaq flags_top(%rip), %rsp
+    pushq S_RFLAGS(%rax)
+    movq S_RCX(%rax), %rcx
+    movq S_R11(%rax), %r11
+    movq S_RAX(%rax), %rax
+    popfq
+    movq \who\()_rsp(%rip), %rsp
+    jmp *\who\()_rip(%rip)
+.endm
+
 # ------------------------------------------------------------------ the end of a slice
 
 .balign 16
@@ -214,16 +229,7 @@ answer_again:                   # the request stays as it was before its answer
 
 forward:                        # on, as if nothing was, with a note that the slice is over
     movl $1, pending(%rip)
-    movq %rcx, forward_rip(%rip)
-    movq %rsp, forward_rsp(%rip)
-    leaq flags_top(%rip), %rsp
-    pushq S_RFLAGS(%rax)
-    movq S_RCX(%rax), %rcx
-    movq S_R11(%rax), %r11
-    movq S_RAX(%rax), %rax
-    popfq
-    movq forward_rsp(%rip), %rsp
-    jmp *forward_rip(%rip)
+    go_on forward
 
 # ------------------------------------------------------------------ the begin of a slice
 
@@ -275,89 +281,6 @@ begin_restored:
 anew:
     movabsq $_start, %rax
     jmp *%rax
-
-# ------------------------------------------------------------------ upcalls and events
-
-.macro keep from:req, to:req
-    movq \from(%rax), %r11
-    movq %r11, A_INTERRUPTED+\to(%rcx)
-.endm
-
-# As `end`, but no register other than rax, rcx and r11 is changed and the last instruction is the one that counts: until then `end` can
-# do all of it instead. Where `end` would have the beginning of a request finished, this goes back to it, and the events are told at
-# the next begin.
-.balign 16
-upcall:
-    movabsq $CONTEXT + UPCALLED, %rax
-    movq S_RIP(%rax), %rcx
-    within landed, begin_restore, notify
-    within begin_restore, begin_restored, upcall_again
-    within notify, notified, notify
-    within take, taken, notify
-    within synchronous, queued, upcall_back
-    within answer, answered, upcall_back
-    jmp upcall_save
-upcall_again:
-    movq top(%rip), %rcx
-    movq restoring(%rip), %r11
-    movq %r11, A_RESUME(%rcx)
-    jmp notify
-upcall_back:
-    movq %rcx, upcall_rip(%rip)
-    movq %rsp, upcall_rsp(%rip)
-    leaq flags_top(%rip), %rsp
-    pushq S_RFLAGS(%rax)
-    movq S_RCX(%rax), %rcx
-    movq S_R11(%rax), %r11
-    movq S_RAX(%rax), %rax
-    popfq
-    movq upcall_rsp(%rip), %rsp
-    jmp *upcall_rip(%rip)
-upcall_save:
-    movq top(%rip), %rcx
-    leaq A_INTERRUPTED(%rcx), %r11
-    save_most %r11
-    keep S_RAX, R_RAX
-    keep S_RCX, R_RCX
-    keep S_R11, R_R11
-    keep S_RIP, R_RIP
-    keep S_RFLAGS, R_RFLAGS
-    movq A_RESUME(%rcx), %r11
-    movq %r11, A_INTERRUPTED+R_PREVIOUS(%rcx)
-    movq vectors(%rip), %r11
-    movq %r11, A_INTERRUPTED+R_VECTORS(%rcx)
-    testq %r11, %r11
-    jz 1f
-    movl $7, %eax               # what is in edx selects nothing that there is
-    xsave64 A_VECTORS(%rcx)
-1:  leaq A_INTERRUPTED(%rcx), %r11
-    movq %r11, A_RESUME(%rcx)
-notify:
-    movq top(%rip), %rcx
-    movq notifying(%rip), %rax
-    testq %rax, %rax
-    jz 1f
-    cmpq %rcx, %rax
-    jbe begin                   # they are being told
-1:  leaq last_activation(%rip), %rax
-    cmpq %rax, %rcx
-    jae begin
-    addq $A_SIZE, %rcx
-    cmpq %rcx, serving(%rip)
-    jne 1f
-    movq $0, serving(%rip)      # that was over: this activation is another one now
-1:  push_activation
-    movq %rcx, notifying(%rip)
-    leaq notify_stack_top(%rip), %rsp
-    xorl %ebp, %ebp
-    movq %rcx, top(%rip)
-notified:
-    movabsq $aegis_notified, %rax
-    call *%rax
-    movq notifying(%rip), %rcx
-    pop_activation
-    subq $A_SIZE, %rcx
-    jmp leave_activation
 
 # ------------------------------------------------------------------ requests and answers
 

@@ -30,6 +30,7 @@ global_asm!(
     ".set RECORD_SHIFT, {record_shift}",
     ".set UPCALLED, {upcalled}",
     include_str!("entry.s"),
+    include_str!("upcall.s"),
     context = const GUARANTEED,
     interrupted = const offset_of!(Context, interrupted),
     excepted = const offset_of!(Context, excepted),

@@ -21,17 +21,7 @@ const NAME: u32 = 9;
 
 /// Has a neighbour ask the disk; why it was not asked.
 fn asks(neighbour: &Child, request: &Request) -> Option<Error> {
-    let Request {
-        operation,
-        holding,
-        block,
-        page,
-        capability,
-        authority,
-        tag,
-    } = *request;
-    let all = [operation, holding, block, page, capability, authority, tag];
-    for (index, word) in all.into_iter().enumerate() {
+    for (index, word) in request.words().into_iter().enumerate() {
         neighbour.mailbox.set(AT + index, word);
     }
     let arguments = [mailbox::ADDRESS + 8 * AT as u64, 1];

@@ -230,17 +230,7 @@ const AT: usize = 64;
 
 /// Has an obedient player ask the disk for something.
 fn asks(child: &Child, request: &Request) -> Result<i64, Why> {
-    let Request {
-        operation,
-        holding,
-        block,
-        page,
-        capability,
-        authority,
-        tag,
-    } = *request;
-    let all = [operation, holding, block, page, capability, authority, tag];
-    for (index, word) in all.into_iter().enumerate() {
+    for (index, word) in request.words().into_iter().enumerate() {
         child.mailbox.set(AT + index, word);
     }
     let at = mailbox::ADDRESS + 8 * AT as u64;
