@@ -45,7 +45,7 @@ pub const COMPILED: &[(&str, u64)] = &[
     ("map-100", 10280),
     ("protect-100", 6122),
     ("unprotect-100", 7721),
-    ("unmap-100", 8912),
+    ("unmap-100", 8802),
     ("translation-trip", 223),
     ("allocate", 877),
     ("free", 349),
