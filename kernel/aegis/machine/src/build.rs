@@ -1,6 +1,6 @@
 //! Kernel and programs, built by cargo in their own workspace.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use thiserror::Error;
@@ -40,9 +40,14 @@ pub enum BuildError {
 
 /// Runs cargo in the kernel's workspace, and returns what it writes.
 fn cargo(words: &[&str]) -> Result<Vec<u8>, BuildError> {
+    cargo_in(&place::sources(), words)
+}
+
+/// Runs cargo in a workspace that is built for the machine, and returns what it writes.
+pub fn cargo_in(folder: &Path, words: &[&str]) -> Result<Vec<u8>, BuildError> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(&cargo);
-    command.args(words).current_dir(place::sources());
+    command.args(words).current_dir(folder);
     command.stdin(Stdio::null());
     for name in FOREIGN {
         command.env_remove(name);

@@ -1,0 +1,19 @@
+//! What processes of ExOS and the registry (`init`) agree on, whichever version of the library
+//! each is linked with: requests, the table of processes, what a process finds when it starts.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`address`] | where things are in a process's space |
+//! | [`request`] | what a process asks of the registry |
+//! | [`table`] | the table of processes, which everybody reads |
+//! | [`start`] | the page of arguments, environment and descriptors |
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod request;
+pub mod start;
+pub mod table;
+
+/// The version of all this: in the upper half of a request's first word, and in the start page.
+pub const VERSION: u32 = 1;

@@ -1,0 +1,77 @@
+//! Requests to the registry: five words, the first an [`Operation`] with the version in its upper
+//! half. The answer's first word is 0, or below zero an error number of C.
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Operation {
+    /// A new process: `entry` → pid, environment, capability to control it. It stands still.
+    Create = 1,
+    /// Lets a process run that was created: `pid`, and whether it gets a slice.
+    Start = 2,
+    /// Another environment for the caller's own pid: `entry` → environment, capability.
+    Replace = 3,
+    /// The caller's pid is now what [`Operation::Replace`] gave; the caller ends.
+    Commit = 4,
+    /// Pages whose numbers stand in the mailbox, and which were given to the registry: `count`,
+    /// whether a capability to write is wanted → capability to read, capability to write.
+    Keep = 5,
+    /// More pages for the caller: how many.
+    Room = 6,
+    /// A limit of the tree below the caller: what, value. Only down.
+    Limit = 7,
+    /// The caller ends: status.
+    Exit = 8,
+    /// A child that has ended is forgotten: `pid` → status.
+    Reap = 9,
+    /// A signal: `pid`, number.
+    Kill = 10,
+    /// One slice more or fewer for a process: `pid`, 1 or -1.
+    Slice = 11,
+}
+
+impl Operation {
+    /// The operation of a request's first word, and its version.
+    pub fn of(word: u64) -> Option<(Operation, u32)> {
+        const ALL: [Operation; 11] = [
+            Operation::Create,
+            Operation::Start,
+            Operation::Replace,
+            Operation::Commit,
+            Operation::Keep,
+            Operation::Room,
+            Operation::Limit,
+            Operation::Exit,
+            Operation::Reap,
+            Operation::Kill,
+            Operation::Slice,
+        ];
+        let operation = *ALL.get((word as u32).checked_sub(1)? as usize)?;
+        Some((operation, (word >> 32) as u32))
+    }
+
+    /// A request's first word.
+    pub const fn word(self) -> u64 {
+        self as u64 | (crate::VERSION as u64) << 32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_operations() {
+        for number in 0..20 {
+            if let Some((operation, version)) = Operation::of(number | 7 << 32) {
+                assert_eq!((operation as u64, version), (number, 7));
+            } else {
+                assert!(number == 0 || number > 11, "{number}");
+            }
+        }
+        assert_eq!(
+            Operation::of(Operation::Keep.word()),
+            Some((Operation::Keep, crate::VERSION))
+        );
+    }
+}

@@ -1,0 +1,66 @@
+//! The table of processes: written by the registry, read by everybody at
+//! [`TABLE`](crate::address::TABLE). Each word is whole; several need not fit together.
+
+use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+
+/// Processes that there are at most.
+pub const PROCESSES: usize = 255;
+
+/// Values of [`Process::state`].
+pub mod state {
+    /// There is none.
+    pub const FREE: u32 = 0;
+    /// It is being made.
+    pub const NEW: u32 = 1;
+    /// It runs, or could.
+    pub const LIVES: u32 = 2;
+    /// It stands still by a signal.
+    pub const STOPPED: u32 = 3;
+    /// It has ended, and its parent has not asked how.
+    pub const ENDED: u32 = 4;
+}
+
+/// A process: 64 bytes.
+#[repr(C, align(64))]
+#[derive(Debug, Default)]
+pub struct Process {
+    /// Its number; 0: none.
+    pub pid: AtomicU32,
+    /// [`state`].
+    pub state: AtomicU32,
+    /// Its environment's birth.
+    pub birth: AtomicU32,
+    /// Who made it: a pid.
+    pub parent: AtomicU32,
+    /// Its environment.
+    pub environment: AtomicU16,
+    /// The tree whose limits hold for it.
+    pub tree: AtomicU16,
+    /// How it ended, as `wait` of C has it.
+    pub status: AtomicU32,
+    /// Slices that its children had that were waited for.
+    pub children_ran: AtomicU64,
+    /// Slices that environments had which it was before.
+    pub ran_before: AtomicU64,
+    /// The first bytes of its name.
+    pub name: [AtomicU8; 16],
+}
+
+const _: () = assert!(core::mem::size_of::<Process>() == 64);
+
+/// All of it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Table {
+    /// [`VERSION`](crate::VERSION) of the registry.
+    pub version: AtomicU32,
+    /// Processes that live.
+    pub living: AtomicU32,
+    /// Unused, so that processes begin at multiples of their size.
+    pub reserved: [AtomicU64; 7],
+    /// The processes. A pid is not an index.
+    pub processes: [Process; PROCESSES],
+}
+
+/// Pages of the table.
+pub const PAGES: usize = core::mem::size_of::<Table>().div_ceil(4096);

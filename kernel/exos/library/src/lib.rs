@@ -1,0 +1,14 @@
+//! ExOS: what an operating system does for a program, as a library in the program's own address
+//! space, on calls of Aegis alone (*Exokernel*, sections 6 and 7). As an archive, `libexos.a`, it
+//! is linked to programs in C.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`start`] | from Aegis' entry to `main` |
+//! | [`c`] | functions that C's library asks for |
+//!
+//! `unsafe` is in modules named `trusted` and in assembly, each block with its argument.
+#![no_std]
+
+pub mod c;
+pub mod start;

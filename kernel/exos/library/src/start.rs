@@ -1,0 +1,13 @@
+//! How a process begins: from Aegis' entry to C's `main`.
+
+mod trusted;
+
+use postern_aegis::{entry, start};
+
+postern_aegis::program!(begin);
+
+fn begin() -> ! {
+    entry::coprocessor(true);
+    let _ = trusted::main();
+    start::exit()
+}

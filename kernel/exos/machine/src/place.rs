@@ -1,0 +1,21 @@
+//! Where things lie. All that is built is below `target/exos` of the repository.
+
+use std::path::PathBuf;
+
+use postern_aegis_machine::place::repository;
+
+/// The folder of ExOS' sources.
+pub fn sources() -> PathBuf {
+    repository().join("kernel/exos")
+}
+
+/// The folder of everything that is built for it.
+pub fn target() -> PathBuf {
+    repository().join("target/exos")
+}
+
+/// What cargo builds: `init`, `libexos.a`.
+pub fn built(name: &str) -> PathBuf {
+    let folder = target().join("x86_64-unknown-linux-gnu/release");
+    folder.join(name)
+}

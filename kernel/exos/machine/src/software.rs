@@ -1,0 +1,58 @@
+//! What a machine boots: Aegis, and a package around the root environment with programs.
+
+use std::path::{Path, PathBuf};
+
+use postern_aegis_machine::archive::Archive;
+use postern_aegis_machine::emulator::{self, Software};
+use postern_aegis_machine::package::{self, PackageError};
+use postern_aegis_machine::{build, place as aegis, program};
+use thiserror::Error;
+
+use crate::place;
+
+/// Why there is nothing to boot.
+#[derive(Debug, Error)]
+pub enum SoftwareError {
+    /// It cannot be built.
+    #[error(transparent)]
+    Build(#[from] build::BuildError),
+    /// A program cannot be put into the archive.
+    #[error("the program `{0}`: {1}")]
+    Program(String, program::ProgramError),
+    /// The package cannot be made.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// It cannot be read or written.
+    #[error("{path}: {1}", path = .0.display())]
+    File(PathBuf, std::io::Error),
+}
+
+/// Files of the archive: names and contents. Programs are ELF files.
+pub type Files = [(String, Vec<u8>)];
+
+/// Kernel and package as files, the latter below a folder.
+pub fn prepare(files: &Files, folder: &Path) -> Result<Software, SoftwareError> {
+    let read = |path: PathBuf| {
+        std::fs::read(&path).map_err(|error| SoftwareError::File(path.clone(), error))
+    };
+    let mut archive = Archive::default();
+    for (name, bytes) in files {
+        if bytes.starts_with(b"\x7fELF") {
+            let program = program::loadable(bytes);
+            let program = program.map_err(|e| SoftwareError::Program(name.clone(), e))?;
+            archive.file(name, &program);
+        } else {
+            archive.file(name, bytes);
+        }
+    }
+    let root = read(place::built("init"))?;
+    let bytes = package::pack(&root, archive, &build::elf("aegis")?)?;
+    let initial = emulator::write(folder, "exos.package", &bytes);
+    let initial =
+        initial.map_err(|error| SoftwareError::File(folder.join("exos.package"), error))?;
+    Ok(Software {
+        kernel: aegis::program("aegis"),
+        initial,
+        line: String::new(),
+    })
+}
