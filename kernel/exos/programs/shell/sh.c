@@ -136,29 +136,42 @@ static int pipeline(struct words *words, int from, int to, int background)
 {
 	pid_t pids[STAGES];
 	const char *names[STAGES];
-	int stages = 0, input = -1;
+	int stages = 0, input = -1, status = 1;
 
+	/* A sign with nothing beside it, before anybody runs. */
+	for (int at = from, bars = 0; at < to; at++) {
+		if (!is_sign(words, at, '|') && !is_sign(words, at, '<'))
+			continue;
+		if (at + 1 >= to || is_sign(words, at + 1, '|') || is_sign(words, at + 1, '<'))
+			return complain(words->word[at], "something is missing behind it");
+		if (words->word[at][0] == '|' && (at == from || ++bars == STAGES))
+			return complain("|", at == from ? "a command is missing before it" : "too many of them");
+	}
 	for (int at = from; at < to;) {
 		char *command[WORDS + 1];
 		const char *file = NULL;
 		int count = 0, ends[2] = {-1, -1};
 		for (; at < to && !is_sign(words, at, '|'); at++) {
-			if (is_sign(words, at, '<') && at + 1 < to)
+			if (is_sign(words, at, '<'))
 				file = words->word[++at];
 			else
 				command[count++] = words->word[at];
 		}
 		command[count] = NULL;
 		int more = at++ < to;
-		if (count == 0 || stages == STAGES || (more && at >= to))
-			return complain("pipeline", count && stages == STAGES ? "too long" : "a command is missing");
-		if (!more && stages == 0 && !background) {
-			int status = builtin(command);
-			if (status >= 0)
-				return status;
+		if (count == 0) {
+			complain("<", "a command is missing before it");
+			break;
 		}
-		if (more && pipe(ends) < 0)
-			return complain("pipe", strerror(errno));
+		if (!more && stages == 0 && !background) {
+			int done = builtin(command);
+			if (done >= 0)
+				return done;
+		}
+		if (more && pipe(ends) < 0) {
+			complain("pipe", strerror(errno));
+			break;
+		}
 		fflush(stdout);
 		pid_t pid = fork();
 		if (pid == 0) {
@@ -179,19 +192,19 @@ static int pipeline(struct words *words, int from, int to, int background)
 			close(ends[1]);
 		input = ends[0];
 		if (pid < 0) {
-			if (input >= 0)
-				close(input);
 			complain("fork", strerror(errno));
 			break;
 		}
 		names[stages] = command[0];
 		pids[stages++] = pid;
 	}
+	/* Left over where something went wrong on the way. */
+	if (input >= 0)
+		close(input);
 	if (background) {
 		printf("[%d]\n", stages ? (int)pids[stages - 1] : 0);
 		return 0;
 	}
-	int status = 1;
 	for (int stage = 0; stage < stages; stage++) {
 		int how;
 		if (waitpid(pids[stage], &how, 0) == pids[stage])
