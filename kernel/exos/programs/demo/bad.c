@@ -9,7 +9,8 @@
 
 static int crash(void)
 {
-	*(volatile int *)16 = 1;
+	int *volatile nowhere = (int *)16;
+	*nowhere = 1;
 	return 0;
 }
 
@@ -19,12 +20,12 @@ static int divide(void)
 	return 1 / zero;
 }
 
-/* Without an end; the compiler must not make a loop of it. */
-__attribute__((noinline, noclone)) static int recurse(volatile int depth)
+/* Without an end, which the compiler must not see, or make a loop of it. */
+__attribute__((noinline, noclone)) static int recurse(int depth)
 {
 	volatile char frame[256];
 	frame[0] = (char)depth;
-	return recurse(depth + 1) + frame[0];
+	return depth < 0 ? 0 : recurse(depth & 0xff) + frame[0];
 }
 
 /* All memory that it gets, touched. */
@@ -58,8 +59,9 @@ static int bomb(void)
 /* Writes over everything that the library keeps in this process. */
 static int corrupt(void)
 {
-	for (uint64_t *word = (uint64_t *)0x7c0000000000;; word++)
+	for (volatile uint64_t *word = (uint64_t *)0x7c0000000000; word; word++)
 		*word = 0x5555555555555555;
+	return 0;
 }
 
 static const struct {
