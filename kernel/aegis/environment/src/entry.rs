@@ -15,7 +15,7 @@ use postern_aegis_abi::{Call, Error, Mapping, PAGE};
 
 use crate::{books, calls, context, image, memory, println, slices, start};
 
-pub use trusted::Frame;
+pub use trusted::{Frame, Interrupted};
 
 /// Words of a message.
 pub const WORDS: usize = 5;
@@ -73,6 +73,7 @@ pub type Handler = fn(&mut Frame);
 static HANDLERS: [AtomicUsize; EXCEPTIONS] = [const { AtomicUsize::new(0) }; EXCEPTIONS];
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 static EVENTS: AtomicUsize = AtomicUsize::new(0);
+static ENDING: AtomicUsize = AtomicUsize::new(0);
 static AT_ONCE: AtomicBool = AtomicBool::new(false);
 
 /// Has a function called at an exception of a vector. Without one the environment ends.
@@ -82,6 +83,30 @@ pub fn on_exception(vector: usize, handler: Option<Handler>) {
         slot.store(word, Relaxed);
         trusted::set_exception(vector, handler.is_some());
     }
+}
+
+/// Puts a function in front of the one that is called at an exception of a vector, and returns that:
+/// for [`pass_on`], with what it does not know.
+pub fn in_front(vector: usize, handler: Handler) -> Option<Handler> {
+    let former = trusted::handler(vector);
+    on_exception(vector, Some(handler));
+    former
+}
+
+/// Calls the function that was there before; without one the environment ends.
+pub fn pass_on(former: Option<Handler>, frame: &mut Frame) {
+    match former {
+        Some(handler) => handler(frame),
+        None => unhandled(frame),
+    }
+}
+
+/// Has a function called when a slice ends that interrupted the program itself (no request that it
+/// serves, no events that it is told), while the [`coprocessor`] is on: it may change what the
+/// program goes on with. It runs in what is left of the slice, so it is short, and it gives the
+/// processor to nobody.
+pub fn on_slice_end(told: Option<fn(&mut Interrupted)>) {
+    trusted::set_ending(told);
 }
 
 /// Has a function called for each request of another environment. What it leaves in the words is
@@ -179,7 +204,8 @@ pub fn send(environment: u16, words: [u64; WORDS]) -> Result<(), Error> {
     trusted::give_away(environment, Some(&message), Call::CallAsynchronous)
 }
 
-/// Switches the coprocessor on or off for good: its state is kept over slices if it is on.
+/// Switches the coprocessor on or off for good: its state is kept over slices if it is on, and so is
+/// the base of gs, if the program sets it.
 pub fn coprocessor(on: bool) {
     // A slice can end between any two of these: the state is saved only while it is on for sure.
     if on {

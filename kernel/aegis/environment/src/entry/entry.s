@@ -5,7 +5,8 @@
 # word A_RESUME is the area that it goes on from at the next begin; 0: none, it begins anew.
 #
 #   upcall     (upcall.s) a device's event while the program runs: saves as `end` does, and goes on at notify
-#   end        saves everything in the interrupted activation's area and ends the slice
+#   end        saves everything in the interrupted activation's area and ends the slice; if a function is registered for that and the
+#              program itself was interrupted, it may change what the program goes on with
 #   begin      puts everything back, from the area of the topmost activation
 #   notify     events: an activation of their own, then begin
 #   synchronous, asynchronous   a request: an activation of its own; or the answer that the program waits for: then begin
@@ -138,6 +139,12 @@
     .endr
 .endm
 
+# Who has the coprocessor on may have set its own base of gs, which the kernel takes from the context at every begin.
+.macro keep_base                # takes rax
+    rdgsbase %rax
+    movabsq %rax, CONTEXT + GS
+.endm
+
 .macro within first:req, last:req, target:req
     leaq \first(%rip), %r11
     cmpq %r11, %rcx
@@ -193,6 +200,19 @@ end_of:                         # rax: what was interrupted, rcx: where
     movl $7, %eax
     xorl %edx, %edx
     xsave64 A_VECTORS(%rcx)
+    keep_base
+    movq %r11, A_RESUME(%rcx)
+    movq ending(%rip), %rax
+    testq %rax, %rax
+    jz give_up
+    leaq activations(%rip), %rdx
+    cmpq %rdx, %rcx
+    jne give_up
+    leaq notify_stack_top(%rip), %rsp   # no events are being told: their activation would be the topmost
+    xorl %ebp, %ebp
+    movq %r11, %rdi
+    call *%rax
+    jmp give_up
 1:  movq %r11, A_RESUME(%rcx)
 give_up:
     movl $0, pending(%rip)
@@ -547,6 +567,7 @@ queue_head:     .long 0
 queue_tail:     .long 0
 .balign 8
 vectors:        .quad 0         # whether vector registers are saved: only if the coprocessor is on for sure
+ending:         .quad 0         # a function for the ends of slices, where vector registers are saved
 pending:        .long 0         # the slice is over
 waiting:        .long 0         # for an answer of this environment
 replied:        .long 0         # the answer is there
@@ -566,5 +587,5 @@ exception_stack_top:
 .balign 8
 .global aegis_entries
 aegis_entries:
-    .quad top, activations, begin, end, notify, synchronous, asynchronous, exception, emergency, upcall, give_away, waiting, replied, reply, vectors
+    .quad top, activations, begin, end, notify, synchronous, asynchronous, exception, emergency, upcall, give_away, waiting, replied, reply, vectors, ending
     .text

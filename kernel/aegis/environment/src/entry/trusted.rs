@@ -15,7 +15,7 @@ use postern_aegis_abi::records::{Environment, Machine, claim};
 use postern_aegis_abi::{Call, Context, Error};
 
 use crate::context::context;
-use crate::entry::{AT_ONCE, EVENTS, HANDLERS, Message, REQUESTS, unhandled};
+use crate::entry::{AT_ONCE, ENDING, EVENTS, HANDLERS, Message, REQUESTS, unhandled};
 
 global_asm!(
     ".set CONTEXT, {context}",
@@ -29,6 +29,7 @@ global_asm!(
     ".set LAST_PROCESSOR, {last_processor}",
     ".set RECORD_SHIFT, {record_shift}",
     ".set UPCALLED, {upcalled}",
+    ".set GS, {gs}",
     include_str!("entry.s"),
     include_str!("upcall.s"),
     context = const GUARANTEED,
@@ -41,6 +42,7 @@ global_asm!(
     environments = const BOOKS + offset_of!(Machine, environments) as u64,
     record_shift = const size_of::<Environment>().trailing_zeros(),
     upcalled = const offset_of!(Context, upcalled),
+    gs = const offset_of!(Context, gs),
     last_processor = const *claim::RUNNING.end(),
     options(att_syntax)
 );
@@ -78,6 +80,33 @@ pub struct Frame {
     pub vector: u64,
 }
 
+/// What the program goes on with when its next slice begins: changed here, it goes on so. The layout
+/// is `entry.s`'s.
+#[repr(C)]
+#[derive(Debug)]
+#[allow(missing_docs, reason = "registers")]
+pub struct Interrupted {
+    pub rax: u64,
+    pub rbx: u64,
+    pub rcx: u64,
+    pub rdx: u64,
+    pub rsi: u64,
+    pub rdi: u64,
+    pub rbp: u64,
+    pub rsp: u64,
+    pub r8: u64,
+    pub r9: u64,
+    pub r10: u64,
+    pub r11: u64,
+    pub r12: u64,
+    pub r13: u64,
+    pub r14: u64,
+    pub r15: u64,
+    pub rip: u64,
+    pub rflags: u64,
+}
+
+const _: () = assert!(offset_of!(Interrupted, rflags) == offset_of!(Frame, rflags));
 const _: () = assert!(offset_of!(Frame, vector) == 168 && size_of::<Frame>() == 176);
 const _: () = assert!(size_of::<Environment>().is_power_of_two());
 const _: () = assert!(offset_of!(Message, words) == 16 && size_of::<Message>() == 56);
@@ -100,6 +129,7 @@ struct Entries {
     replied: *mut u32,
     reply: *mut Message,
     vectors: *mut u64,
+    ending: *mut usize,
 }
 
 unsafe extern "C" {
@@ -153,6 +183,24 @@ pub fn save_vectors(save: bool) {
     unsafe { write_volatile(ENTRIES.vectors, u64::from(save)) }
 }
 
+/// Has a function called at ends of slices.
+pub fn set_ending(told: Option<fn(&mut Interrupted)>) {
+    let word = told.map_or(0, |_| aegis_ending as *const () as usize);
+    ENDING.store(told.map_or(0, |told| told as usize), Relaxed);
+    // SAFETY: a word of `entry.s`, whole.
+    unsafe { write_volatile(ENTRIES.ending, word) }
+}
+
+/// A slice ends that was the program's own.
+extern "C" fn aegis_ending(interrupted: &mut Interrupted) {
+    let word = ENDING.load(Relaxed);
+    if word != 0 {
+        // SAFETY: only `set_ending` stores there, functions of this type.
+        let told = unsafe { transmute::<usize, fn(&mut Interrupted)>(word) };
+        told(interrupted);
+    }
+}
+
 /// Yields or transfers, and comes back at a begin.
 pub fn give_away(environment: u16, message: Option<&Message>, call: Call) -> Result<(), Error> {
     let message = message.map_or(core::ptr::null(), core::ptr::from_ref);
@@ -192,15 +240,17 @@ pub fn reply() -> Option<Message> {
 /// An exception: `frame` is the lowest thing on the handlers' stack.
 #[unsafe(no_mangle)]
 extern "C" fn aegis_excepted(frame: &mut Frame) {
-    let word = HANDLERS
-        .get(frame.vector as usize)
-        .map_or(0, |slot| slot.load(Relaxed));
-    if word == 0 {
-        unhandled(frame);
+    match handler(frame.vector as usize) {
+        Some(handler) => handler(frame),
+        None => unhandled(frame),
     }
+}
+
+/// The function that is called at an exception of a vector.
+pub fn handler(vector: usize) -> Option<fn(&mut Frame)> {
+    let word = HANDLERS.get(vector)?.load(Relaxed);
     // SAFETY: only `on_exception` stores there, functions of this type or zero.
-    let handler = unsafe { transmute::<usize, fn(&mut Frame)>(word) };
-    handler(frame);
+    (word != 0).then(|| unsafe { transmute::<usize, fn(&mut Frame)>(word) })
 }
 
 /// A request: the words become the answer.

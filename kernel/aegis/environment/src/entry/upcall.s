@@ -44,6 +44,7 @@ upcall_save:
     jz 1f
     movl $7, %eax               # what is in edx selects nothing that there is
     xsave64 A_VECTORS(%rcx)
+    keep_base
 1:  leaq A_INTERRUPTED(%rcx), %r11
     movq %r11, A_RESUME(%rcx)
 notify:

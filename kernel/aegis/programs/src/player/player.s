@@ -64,7 +64,9 @@ player_registers:
     ret
 
 .global player_vectors
-player_vectors:
+player_vectors:                 # and in the base of gs
+    movl %edi, %eax
+    wrgsbase %rax
     movq %rdi, %xmm0
     notq %rdi
     movq %rdi, %xmm15
@@ -79,6 +81,10 @@ player_vectors:
     notq %rdi
     movq %xmm0, %rdx
     cmpq %rdi, %rdx
+    jne 2f
+    movl %edi, %ecx
+    rdgsbase %rdx
+    cmpq %rcx, %rdx
     jne 2f
     fistpll player_one(%rip)
     cmpq $1, player_one(%rip)

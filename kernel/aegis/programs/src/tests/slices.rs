@@ -18,6 +18,7 @@ crate::scenarios! {
     "slices.shares" shares;
     "slices.registers" registers;
     "slices.vectors" vectors;
+    "slices.end" end_changes;
     "slices.excess" excess;
     "slices.named" named;
     "slices.quota" quota;
@@ -113,7 +114,7 @@ fn registers() -> Outcome {
     Ok(())
 }
 
-/// Vector registers too, and nobody sees another's.
+/// Vector registers and the base of gs, too, and nobody sees another's.
 fn vectors() -> Outcome {
     let children = [
         running(Role::Vectors, 0x1234, 0)?,
@@ -127,6 +128,11 @@ fn vectors() -> Outcome {
     }
     children.into_iter().for_each(Child::end);
     Ok(())
+}
+
+/// A function for ends of slices changes what the program goes on with.
+fn end_changes() -> Outcome {
+    same("the register", crate::trusted::ends_at_a_slice(), 3)
 }
 
 /// Who does not stop when its slice ends pays for it, and ends.

@@ -214,6 +214,15 @@ test_registers_exception:
     hold
     leave_patterns
 
+# Spins until somebody else changes rax: what it is then.
+.global test_spin, test_spins
+test_spin:
+    xorl %eax, %eax
+test_spins:
+    testq %rax, %rax
+    jz test_spins
+    ret
+
 .section .data.test, "aw", @progbits
 .balign 16
 test_stack: .quad 0

@@ -3,7 +3,7 @@
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use postern_aegis::entry::{self, Frame};
+use postern_aegis::entry::{self, Frame, Interrupted};
 use postern_aegis::{Error, calls, context};
 
 global_asm!(include_str!("tests.s"), options(att_syntax));
@@ -16,6 +16,8 @@ macro_rules! probes {
             static test_recover: u8;
             safe fn test_registers_call(number: u64) -> u64;
             safe fn test_registers_exception() -> u64;
+            safe fn test_spin() -> u64;
+            static test_spins: u8;
         }
 
         /// An instruction, by itself.
@@ -246,4 +248,23 @@ pub fn any_call(number: u64, arguments: [u64; 6]) -> Result<u64, Error> {
     // SAFETY: tests name no address of this program as one to be mapped over; that such calls are
     // refused where they are not allowed is what is tested.
     unsafe { calls::raw(number, arguments) }
+}
+
+/// What a loop without end goes on with that a function for ends of slices changes: the number of
+/// times that it was told of the loop.
+pub fn ends_at_a_slice() -> u64 {
+    static TOLD: AtomicU64 = AtomicU64::new(0);
+    fn told(interrupted: &mut Interrupted) {
+        let loops = &raw const test_spins as u64;
+        if (loops..loops + 5).contains(&interrupted.rip) && TOLD.fetch_add(1, Relaxed) == 2 {
+            interrupted.rax = 3;
+        }
+    }
+    TOLD.store(0, Relaxed);
+    entry::coprocessor(true);
+    entry::on_slice_end(Some(told));
+    let changed = test_spin();
+    entry::on_slice_end(None);
+    entry::coprocessor(false);
+    changed
 }
