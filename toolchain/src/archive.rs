@@ -68,6 +68,8 @@ pub struct Job {
     pub object: PathBuf,
     /// The compiler's options.
     pub options: CompileOptions,
+    /// Compiled as it is, not confined.
+    pub plain: bool,
 }
 
 impl Job {
@@ -85,10 +87,23 @@ impl Job {
 
     /// Compiles it with `headers`.
     pub fn run(&self, headers: Option<&Headers>) -> Result<(), CompileError> {
+        if self.plain {
+            return self.run_plain(headers);
+        }
         let source = self.source();
         let compilation = Compilation::new(self.language, &self.options, false)?;
         let text = compilation.confined(&source, headers, &self.object)?;
         compilation.assemble(&text, &source, &self.object)
+    }
+
+    fn run_plain(&self, headers: Option<&Headers>) -> Result<(), CompileError> {
+        let mut compiler = self.language.compiler();
+        compiler.args(["-c", "-nostdinc"]).args(&self.options.flags);
+        for folder in headers.iter().flat_map(|headers| &headers.folders) {
+            compiler.arg("-isystem").arg(folder);
+        }
+        compiler.arg("-o").arg(&self.object).arg(&self.source);
+        Ok(compiler.run()?)
     }
 }
 

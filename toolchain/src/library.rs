@@ -139,6 +139,7 @@ fn compile(
             source: folder.join(name),
             object: folder.join(format!("{name}.o")),
             options: options.clone(),
+            plain: false,
         };
         let headers = headers(&job).map(|wanted| wanted.find());
         job.run(headers.transpose()?.as_ref())?;

@@ -1,10 +1,12 @@
-//! The C library of extensions: newlib, built by this driver at first use into the user's cache.
+//! The C library of extensions: newlib, built by this driver at first use into the user's cache;
+//! and the same library for programs of ExOS, in the processor's plain code.
 //!
 //! A sysroot is a folder with `include` and `lib`. Its name is a hash of all that goes into it, so
 //! that it is never stale. It comes in two stages: the headers (seconds) before the first
 //! compilation, and `libc.a` and `libm.a` before the first link that asks for something in them.
 
 mod compile;
+mod exos;
 mod makefile;
 mod parts;
 mod source;
@@ -18,11 +20,13 @@ use crate::archive::LibraryError;
 use crate::cache::{built, cached};
 use crate::compile::{Headers, Language, MAKER};
 use crate::error::CompileError;
+use parts::Target;
 
 /// A C library that can be compiled against; linking needs [`Sysroot::library`], too.
 #[derive(Clone, Debug)]
 pub struct Sysroot {
     folder: PathBuf,
+    target: &'static Target,
 }
 
 impl Sysroot {
@@ -34,13 +38,27 @@ impl Sysroot {
         if let Some(folder) = std::env::var_os("POSTERN_SYSROOT") {
             return Ok(Self {
                 folder: folder.into(),
+                target: &parts::EXTENSIONS,
             });
         }
+        Self::of(&parts::EXTENSIONS)
+    }
+
+    /// The same for programs of ExOS.
+    ///
+    /// # Errors
+    /// newlib's source is missing, or a file cannot be written.
+    pub fn exos() -> Result<Self, LibraryError> {
+        Self::of(&exos::PROGRAMS)
+    }
+
+    fn of(target: &'static Target) -> Result<Self, LibraryError> {
         let source = source::Source::find()?;
-        let folder = cached(&format!("sysroot-{:016x}", key(&source)), |folder| {
-            parts::write_headers(&source, folder)
+        let name = format!("{}-{:016x}", target.name, key(&source, target));
+        let folder = cached(&name, |folder| {
+            parts::write_headers(&source, target, folder)
         })?;
-        Ok(Self { folder })
+        Ok(Self { folder, target })
     }
 
     /// The folder that has `include` and, once built, `lib`.
@@ -70,7 +88,7 @@ impl Sysroot {
                 folders: vec![Language::C.own_headers()?, self.include()],
                 cxx: false,
             };
-            compile::build(&source::Source::find()?, &headers, lib)
+            compile::build(&source::Source::find()?, self.target, &headers, lib)
         })
     }
 
@@ -85,11 +103,14 @@ impl Sysroot {
 }
 
 /// A hash of everything that goes into the sysroot.
-fn key(source: &source::Source) -> u64 {
+fn key(source: &source::Source, target: &Target) -> u64 {
     let mut hasher = DefaultHasher::new();
     source.identity().hash(&mut hasher);
-    parts::identify(&mut hasher);
-    MAKER.hash(&mut hasher);
+    parts::identify(target, &mut hasher);
+    match target.plain {
+        true => include_str!("archive.rs").hash(&mut hasher),
+        false => MAKER.hash(&mut hasher),
+    }
     hasher.finish()
 }
 

@@ -155,6 +155,7 @@ pub fn build(folder: &Path, headers: &Headers, target: &Path) -> Result<(), Libr
                 hidden: true,
                 ..CompileOptions::default()
             },
+            plain: false,
         });
     };
     for (name, _) in SOURCES {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::parts::{FLAGS, FOLDERS, MENDED, SMALL_VARIANTS, SOURCES, create};
+use super::parts::{MENDED, SMALL_VARIANTS, Target, create};
 use super::source::Source;
 use super::{is_source, makefile};
 use crate::archive::{self, Job, LibraryError};
@@ -11,9 +11,24 @@ use crate::cache;
 use crate::compile::{CompileOptions, Headers, Language};
 use crate::error::CompileError;
 
-/// Makes the folder `target` with `libc.a` and `libm.a`.
-pub fn build(source: &Source, headers: &Headers, target: &Path) -> Result<(), LibraryError> {
-    let scratch = target.join("scratch");
+/// Makes the folder `lib` with `libc.a` and `libm.a`.
+pub fn build(
+    source: &Source,
+    target: &Target,
+    headers: &Headers,
+    lib: &Path,
+) -> Result<(), LibraryError> {
+    let options = |flags: Vec<OsString>, debug| CompileOptions {
+        flags: target
+            .flags
+            .iter()
+            .map(OsString::from)
+            .chain(flags)
+            .collect(),
+        debug,
+        ..CompileOptions::default()
+    };
+    let scratch = lib.join("scratch");
     create(&scratch)?;
     let root = source.unpack(&scratch)?;
     mend(&root)?;
@@ -21,8 +36,8 @@ pub fn build(source: &Source, headers: &Headers, target: &Path) -> Result<(), Li
     create(&objects)?;
     let mut jobs = Vec::new();
     let ours = scratch.join("ours");
-    cache::write(&ours, SOURCES)?;
-    for (name, _) in SOURCES {
+    cache::write(&ours, target.sources)?;
+    for (name, _) in target.sources {
         if is_source(Path::new(name)) {
             jobs.push(Job {
                 language: Language::C,
@@ -30,11 +45,12 @@ pub fn build(source: &Source, headers: &Headers, target: &Path) -> Result<(), Li
                 source: ours.join(name),
                 object: objects.join(format!("postern-{name}.o")),
                 // Debug information: the signature of `sys` is read from there.
-                options: options(["-g", "-fno-builtin"].map(OsString::from), true),
+                options: options(["-g", "-fno-builtin"].map(OsString::from).into(), true),
+                plain: target.plain,
             });
         }
     }
-    for folder in FOLDERS {
+    for folder in target.folders {
         let path = root.join(folder.path);
         let rules = path.join("Makefile.am");
         let text = std::fs::read_to_string(&rules).map_err(CompileError::file(&rules))?;
@@ -61,20 +77,25 @@ pub fn build(source: &Source, headers: &Headers, target: &Path) -> Result<(), Li
                     unit.object
                 )),
                 options: options(flags, false),
+                plain: target.plain,
             });
         }
     }
-    archive::build(&jobs, headers, target, "the C library", "newlib")?;
-    Ok(std::fs::remove_dir_all(&scratch).map_err(CompileError::file(&scratch))?)
-}
-
-/// The options of every file, and `flags` of one.
-fn options(flags: impl IntoIterator<Item = OsString>, debug: bool) -> CompileOptions {
-    CompileOptions {
-        flags: FLAGS.iter().map(OsString::from).chain(flags).collect(),
-        debug,
-        ..CompileOptions::default()
+    for unit in target.units {
+        let folder = root.join(unit.folder);
+        let mut flags: Vec<OsString> = unit.flags.iter().map(Into::into).collect();
+        flags.extend(["-I".into(), folder.clone().into()]);
+        jobs.push(Job {
+            language: Language::C,
+            archive: "libc.a",
+            source: folder.join(unit.source),
+            object: objects.join(format!("{}.o", unit.object)),
+            options: options(flags, false),
+            plain: target.plain,
+        });
     }
+    archive::build(&jobs, headers, lib, "the C library", "newlib")?;
+    Ok(std::fs::remove_dir_all(&scratch).map_err(CompileError::file(&scratch))?)
 }
 
 /// Writes corrections into the unpacked source.

@@ -10,8 +10,54 @@ use crate::archive::LibraryError;
 use crate::cache;
 use crate::error::CompileError;
 
+/// Whom a library is built for.
+#[derive(Debug, Hash)]
+pub struct Target {
+    /// What its folder in the cache begins with.
+    pub name: &'static str,
+    /// Compiled to the processor's plain code, not confined.
+    pub plain: bool,
+    /// newlib's folders.
+    pub folders: &'static [Folder],
+    /// Files that their Makefiles do not name in a form that is read.
+    pub units: &'static [Extra],
+    /// Options of every file.
+    pub flags: &'static [&'static str],
+    /// Headers in place of newlib's or besides them.
+    pub headers: &'static [(&'static str, &'static str)],
+    /// What newlib's headers lack, by header.
+    pub appended: &'static [(&'static str, &'static str)],
+    /// Sources besides newlib's, with the headers that they include.
+    pub sources: &'static [(&'static str, &'static str)],
+}
+
+/// One file of newlib's by name.
+#[derive(Debug, Hash)]
+pub struct Extra {
+    /// Its folder below `newlib/`.
+    pub folder: &'static str,
+    /// Its name there.
+    pub source: &'static str,
+    /// The object's name without its ending.
+    pub object: &'static str,
+    /// More options.
+    pub flags: &'static [&'static str],
+}
+
+/// Extensions: confined, above the service `sys`.
+pub const EXTENSIONS: Target = Target {
+    name: "sysroot",
+    plain: false,
+    folders: FOLDERS,
+    units: &[],
+    flags: FLAGS,
+    headers: HEADERS,
+    appended: APPENDED,
+    sources: SOURCES,
+};
+
 /// A folder of newlib's.
-#[derive(Hash)]
+#[derive(Debug, Hash)]
 pub struct Folder {
     /// Below `newlib/`.
     pub path: &'static str,
@@ -23,7 +69,7 @@ pub struct Folder {
     pub without: &'static str,
 }
 
-const fn libc(path: &'static str, without: &'static str) -> Folder {
+pub const fn libc(path: &'static str, without: &'static str) -> Folder {
     Folder {
         path,
         archive: "libc.a",
@@ -32,7 +78,7 @@ const fn libc(path: &'static str, without: &'static str) -> Folder {
     }
 }
 
-const fn libm(path: &'static str, without: &'static str) -> Folder {
+pub const fn libm(path: &'static str, without: &'static str) -> Folder {
     Folder {
         path,
         archive: "libm.a",
@@ -48,7 +94,7 @@ pub const SMALL_VARIANTS: &str = "nano-";
 /// locks, abort, assertions), what reaches processes (exec, spawn, popen, wordexp), what would need
 /// files of a Unix system (passwords, terminals), and what our own layer does on the service `sys`
 /// (directories, positioned reads).
-pub const FOLDERS: &[Folder] = &[
+const FOLDERS: &[Folder] = &[
     libc("libc/argz", ""),
     libc(
         "libc/stdlib",
@@ -146,7 +192,7 @@ pub const MENDED: &[(&str, &str, &str)] = &[
 ];
 
 /// Options of every file.
-pub const FLAGS: &[&str] = &[
+const FLAGS: &[&str] = &[
     "-O2",
     "-fvisibility=hidden",
     "-w",
@@ -170,15 +216,17 @@ macro_rules! headers {
         &[$(($name, include_str!(concat!("../../lib/libc/include/", $name)))),*]
     };
 }
+pub(super) use headers;
 macro_rules! sources {
     ($($name:literal)*) => {
         &[$(($name, include_str!(concat!("../../lib/libc/", $name)))),*]
     };
 }
+pub(super) use sources;
 
 /// Our own headers, in place of newlib's or besides them: numbers and structures are those of Linux
 /// on x86-64, so that nothing has to be translated on the way to `sys`.
-pub const HEADERS: &[(&str, &str)] = headers! {
+const HEADERS: &[(&str, &str)] = headers! {
     "machine/_types.h" "machine/time.h" "sys/errno.h" "sys/_default_fcntl.h" "sys/stat.h" "sys/dirent.h" "sys/ioctl.h"
     "arpa/inet.h" "byteswap.h" "dlfcn.h" "endian.h" "err.h" "error.h" "features.h" "ftw.h" "libintl.h" "netdb.h" "netinet/in.h" "netinet/tcp.h" "obstack.h" "poll.h" "pthread.h" "semaphore.h" "sys/_pthreadtypes.h" "sys/mman.h" "sys/poll.h" "sys/random.h" "sys/resource.h" "sys/socket.h" "sys/statvfs.h" "sys/syscall.h" "sys/uio.h" "sys/un.h" "sys/utsname.h" "syslog.h" "termios.h" "threads.h" "uchar.h"
 };
@@ -188,10 +236,7 @@ const LARGE: &str = include_str!("../../lib/libc/include/large.h");
 
 /// What newlib's headers lack, by header.
 const APPENDED: &[(&str, &str)] = &[
-    (
-        "math.h",
-        include_str!("../../lib/libc/include/long_double.h"),
-    ),
+    LONG_DOUBLE,
     ("stdio.h", LARGE),
     ("unistd.h", LARGE),
     ("fcntl.h", LARGE),
@@ -199,16 +244,25 @@ const APPENDED: &[(&str, &str)] = &[
     ("sys/types.h", LARGE),
     ("limits.h", "\n#include <gnu/stubs.h>\n"),
     ("sys/features.h", "\n#include <gnu/stubs.h>\n"),
-    (
-        "complex.h",
-        "\n#if !defined(CMPLX) && !defined(__cplusplus)\n#define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))\n\
-     #define CMPLXF(x, y) __builtin_complex((float)(x), (float)(y))\n\
-     #define CMPLXL(x, y) __builtin_complex((long double)(x), (long double)(y))\n#endif\n",
-    ),
+    COMPLEX,
 ];
 
+/// Functions of `long double` that newlib lacks.
+pub const LONG_DOUBLE: (&str, &str) = (
+    "math.h",
+    include_str!("../../lib/libc/include/long_double.h"),
+);
+
+/// How complex numbers are written.
+pub const COMPLEX: (&str, &str) = (
+    "complex.h",
+    "\n#if !defined(CMPLX) && !defined(__cplusplus)\n#define CMPLX(x, y) __builtin_complex((double)(x), (double)(y))\n\
+     #define CMPLXF(x, y) __builtin_complex((float)(x), (float)(y))\n\
+     #define CMPLXL(x, y) __builtin_complex((long double)(x), (long double)(y))\n#endif\n",
+);
+
 /// Our own sources.
-pub const SOURCES: &[(&str, &str)] = sources! {
+const SOURCES: &[(&str, &str)] = sources! {
     "call.h" "thread.h" "encodings.h" "files.c" "directories.c" "clock.c" "process.c" "memory.c" "locks.c" "buffer.c" "fenv.c" "ldtoa.c" "long_double.c" "math.c" "errors.c" "assert.c" "main.c"
     "reent.c" "threads.c" "thread_start.c" "mapping.c" "unavailable.c" "network.c" "iconv.c" "system.c" "messages.c" "walk.c" "obstack.c" "wide.c" "large.c"
 };
@@ -233,13 +287,13 @@ fn stubs(source: &str) -> String {
 }
 
 /// Feeds everything in this file that a sysroot depends on.
-pub fn identify(hasher: &mut impl Hasher) {
-    (NEWLIB_H, HEADERS, SOURCES, FOLDERS, FLAGS, MENDED, APPENDED).hash(hasher);
+pub fn identify(target: &Target, hasher: &mut impl Hasher) {
+    (NEWLIB_H, target, MENDED).hash(hasher);
     include_str!("compile.rs").hash(hasher);
 }
 
 /// Fills `folder` with the headers and the names that they declare.
-pub fn write_headers(source: &Source, folder: &Path) -> Result<(), LibraryError> {
+pub fn write_headers(source: &Source, target: &Target, folder: &Path) -> Result<(), LibraryError> {
     let scratch = folder.join("source");
     create(&scratch)?;
     let root = source.unpack(&scratch)?;
@@ -257,9 +311,9 @@ pub fn write_headers(source: &Source, folder: &Path) -> Result<(), LibraryError>
             ),
         ],
     )?;
-    cache::write(&include, HEADERS)?;
+    cache::write(&include, target.headers)?;
     cache::write(&include, &[("gnu/stubs.h", &stubs(UNAVAILABLE))])?;
-    for (name, text) in APPENDED {
+    for (name, text) in target.appended {
         let path = include.join(name);
         let file = std::fs::OpenOptions::new().append(true).open(&path);
         file.and_then(|mut file| file.write_all(text.as_bytes()))

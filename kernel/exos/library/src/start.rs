@@ -2,12 +2,11 @@
 
 mod trusted;
 
-use postern_aegis::{entry, start};
+use postern_aegis::entry;
 
 postern_aegis::program!(begin);
 
 fn begin() -> ! {
     entry::coprocessor(true);
-    let _ = trusted::main();
-    start::exit()
+    trusted::main()
 }

@@ -3,10 +3,12 @@
 //! | module | what |
 //! |---|---|
 //! | [`place`] | where things lie |
-//! | [`build`] | the library, the root environment, and programs |
+//! | [`build`] | the library and the root environment |
+//! | [`cc`] | the compiler for programs |
 //! | [`software`] | what a machine boots |
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod cc;
 pub mod place;
 pub mod software;

@@ -1,4 +1,4 @@
-/* The configuration of newlib for extensions. */
+/* The configuration of newlib for extensions, and for programs of ExOS. */
 #ifndef __NEWLIB_H__
 #define __NEWLIB_H__ 1
 
@@ -25,17 +25,23 @@
 #define _FSEEK_OPTIMIZATION 1
 #define _UNBUF_STREAM_OPT 1
 
+#ifndef __exos__
 /* Several threads of the host may be in one domain: locks are the library's, the streams and atexit
  * are the domain's. */
 #define _RETARGETABLE_LOCKING 1
 #define _WANT_REENT_GLOBAL_STDIO_STREAMS 1
 #define _REENT_GLOBAL_ATEXIT 1
 #define __DYNAMIC_REENT__ 1
+#endif
 
 /* read and write as POSIX has them. */
 #define _READ_WRITE_RETURN_TYPE _ssize_t
 #define _READ_WRITE_BUFSIZE_TYPE __SIZE_TYPE__
 
+#ifdef __exos__
+/* A process has one thread. */
+#define __SINGLE_THREAD__ 1
+#else
 /* Options of POSIX that the layer above the service `sys` has. */
 #define _POSIX_TIMERS 1
 #define _POSIX_MONOTONIC_CLOCK 200112L
@@ -51,5 +57,6 @@
 #define _POSIX_BARRIERS 200112L
 #define _POSIX_PRIORITY_SCHEDULING 200112L
 #define _POSIX_MAPPED_FILES 200112L
+#endif
 
 #endif

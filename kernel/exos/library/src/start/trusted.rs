@@ -1,12 +1,32 @@
 //! The way into C.
 
+use core::ffi::c_int;
+
 unsafe extern "C" {
     #[link_name = "main"]
-    fn c_main(count: i32, arguments: *const *const u8, variables: *const *const u8) -> i32;
+    fn c_main(count: c_int, arguments: *const *const u8, variables: *const *const u8) -> c_int;
+    fn __libc_init_array();
+    fn __libc_fini_array();
+    fn atexit(function: unsafe extern "C" fn()) -> c_int;
+    fn exit(status: c_int) -> !;
 }
 
-/// Runs the program to its end.
-pub fn main() -> i32 {
-    // SAFETY: the program's own function, called once, as C has it.
-    unsafe { c_main(0, core::ptr::null(), core::ptr::null()) }
+/// newlib's constructors call these, too, which nothing here needs.
+#[unsafe(no_mangle)]
+extern "C" fn _init() {}
+
+/// As [`_init`].
+#[unsafe(no_mangle)]
+extern "C" fn _fini() {}
+
+/// Runs the program to its end: constructors, `main`, `exit`.
+pub fn main() -> ! {
+    let arguments = [c"program".as_ptr().cast(), core::ptr::null()];
+    let variables = [core::ptr::null()];
+    // SAFETY: the program's own functions, each called once, in the order that C has them.
+    unsafe {
+        __libc_init_array();
+        atexit(__libc_fini_array);
+        exit(c_main(1, arguments.as_ptr(), variables.as_ptr()))
+    }
 }
