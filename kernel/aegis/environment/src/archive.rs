@@ -76,6 +76,8 @@ impl<'a> Archive<'a> {
         let name = core::str::from_utf8(name.strip_suffix(&[0])?).ok()?;
         let start = (start + name.len() + 1).next_multiple_of(4);
         let bytes = self.bytes.get(start..)?.get(..number(LENGTH)?)?;
+        // A name that is followed by more zeros makes the content begin with a page.
+        let name = name.trim_end_matches('\0');
         Some((
             File { name, bytes },
             (start + bytes.len()).next_multiple_of(4),

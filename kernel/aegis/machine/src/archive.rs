@@ -1,6 +1,8 @@
 //! Files as one file, in cpio's form `newc`, which is read by walking over it: programs of Aegis
 //! find each other in one, and Linux takes its first file system so.
 
+use postern_aegis_abi::PAGE;
+
 /// An archive that is being written.
 #[derive(Default)]
 pub struct Archive {
@@ -8,6 +10,8 @@ pub struct Archive {
     entries: u32,
 }
 
+/// Bytes of a header: a magic number and 13 numbers of eight digits.
+const HEADER: usize = 6 + 13 * 8;
 const FILE: u32 = 0o100_755;
 const FOLDER: u32 = 0o040_755;
 const DEVICE: u32 = 0o020_600;
@@ -16,6 +20,19 @@ impl Archive {
     /// Adds a file that everybody may execute.
     pub fn file(&mut self, name: &str, content: &[u8]) {
         self.entry(name, FILE, (0, 0), content);
+    }
+
+    /// Adds a file whose content begins with a page of the archive, so that it can be mapped: its
+    /// name is followed by as many zeros as that takes.
+    pub fn page_aligned(&mut self, name: &str, content: &[u8]) {
+        let begins = self.bytes.len() + HEADER + name.len() + 1;
+        let zeros = begins.next_multiple_of(PAGE) - begins;
+        self.entry(
+            &(name.to_owned() + &"\0".repeat(zeros)),
+            FILE,
+            (0, 0),
+            content,
+        );
     }
 
     /// Adds a folder, which must stand before what lies in it.
@@ -79,9 +96,25 @@ mod tests {
                 assert_eq!(bytes.len(), start);
                 return found;
             }
+            let name = name.trim_end_matches('\0').to_owned();
             found.push((name, bytes[start..start + size].to_vec()));
             bytes = &bytes[(start + size).next_multiple_of(4)..];
         }
+    }
+
+    #[test]
+    fn contents_begin_with_pages() {
+        let mut archive = Archive::default();
+        archive.file("before", b"17");
+        for name in ["one", "two"] {
+            archive.page_aligned(name, name.as_bytes());
+        }
+        archive.file("after", b"18");
+        let bytes = archive.finish();
+        assert_eq!(bytes[PAGE..PAGE + 3], *b"one");
+        assert_eq!(bytes[2 * PAGE..2 * PAGE + 3], *b"two");
+        let found: Vec<_> = read(&bytes).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(found, ["before", "one", "two", "after"]);
     }
 
     #[test]

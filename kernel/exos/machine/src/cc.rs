@@ -288,7 +288,8 @@ impl Tools {
     }
 }
 
-fn script() -> PathBuf {
+/// The script of all links.
+pub fn script() -> PathBuf {
     place::sources().join("library/link/exos.ld")
 }
 

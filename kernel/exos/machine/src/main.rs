@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use postern_aegis_machine::emulator::Machine;
-use postern_exos_machine::{build, place, software};
+use postern_exos_machine::{build, place, programs, software};
 
 /// Build ExOS and boot programs on it in an emulator.
 #[derive(Parser)]
@@ -42,7 +42,12 @@ struct Boot {
 
 fn boot(arguments: &Boot) -> Result<bool, Box<dyn Error>> {
     build::all()?;
-    let mut files = vec![("init".to_owned(), arguments.line.clone().into_bytes())];
+    let (made, left_out) = programs::make_some(&programs::all()?)?;
+    for words in left_out {
+        eprintln!("exos-machine: left out: {words}");
+    }
+    let mut files: Vec<_> = made.into_iter().collect();
+    files.push(("init".to_owned(), arguments.line.clone().into_bytes()));
     for file in &arguments.files {
         let (name, path) = file.split_once('=').ok_or("a file is NAME=PATH")?;
         files.push((name.to_owned(), std::fs::read(PathBuf::from(path))?));

@@ -40,9 +40,9 @@ pub fn prepare(files: &Files, folder: &Path) -> Result<Software, SoftwareError> 
         if bytes.starts_with(b"\x7fELF") {
             let program = program::loadable(bytes);
             let program = program.map_err(|e| SoftwareError::Program(name.clone(), e))?;
-            archive.file(name, &program);
+            archive.page_aligned(name, &program);
         } else {
-            archive.file(name, bytes);
+            archive.page_aligned(name, bytes);
         }
     }
     let root = read(place::built("init"))?;

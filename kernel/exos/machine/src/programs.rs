@@ -1,0 +1,164 @@
+//! The programs in C below `kernel/exos/programs`: each `.c` file is one, named by its stem. They
+//! are compiled as many at once as there are processors, and again only if something has changed
+//! that they are made of.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use thiserror::Error;
+
+use crate::cc::{CcError, PageTable, Tools};
+use crate::place;
+
+/// Why there are no programs.
+#[derive(Debug, Error)]
+pub enum ProgramsError {
+    /// Nothing can be compiled.
+    #[error(transparent)]
+    Cc(#[from] CcError),
+    /// Some could not be compiled; what the compiler says.
+    #[error("programs that could not be compiled:\n{0}")]
+    Failed(String),
+    /// A file or folder.
+    #[error("{path}: {1}", path = .0.display())]
+    File(PathBuf, std::io::Error),
+}
+
+fn file(path: &Path) -> impl FnOnce(std::io::Error) -> ProgramsError {
+    let path = path.to_owned();
+    move |error| ProgramsError::File(path, error)
+}
+
+/// A program to be made.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its name in the archive.
+    pub name: String,
+    /// Its source.
+    pub source: PathBuf,
+    /// More options for the compiler.
+    pub flags: Vec<String>,
+    /// Its page table.
+    pub page_table: PageTable,
+}
+
+/// Options of all of ours.
+const FLAGS: &[&str] = &["-O2", "-Wall", "-Wextra", "-std=gnu17"];
+
+/// Folders of programs.
+pub const FOLDERS: &[&str] = &["shell", "tests", "demo", "bench"];
+
+/// The programs in a folder, by name.
+pub fn of(folder: &str) -> Result<Vec<Program>, ProgramsError> {
+    let path = place::sources().join("programs").join(folder);
+    let mut programs = Vec::new();
+    let entries = match std::fs::read_dir(&path) {
+        // A folder without programs is not there.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(programs),
+        entries => entries.map_err(file(&path))?,
+    };
+    for entry in entries {
+        let source = entry.map_err(file(&path))?.path();
+        let stem = source.file_stem().and_then(|stem| stem.to_str());
+        if let Some(stem) = stem.filter(|_| source.extension().is_some_and(|end| end == "c")) {
+            programs.push(Program {
+                name: stem.to_owned(),
+                source: source.clone(),
+                flags: FLAGS.iter().map(|flag| (*flag).to_owned()).collect(),
+                page_table: PageTable::Linear,
+            });
+        }
+    }
+    programs.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(programs)
+}
+
+/// The programs of all folders.
+pub fn all() -> Result<Vec<Program>, ProgramsError> {
+    let mut programs = Vec::new();
+    for folder in FOLDERS {
+        programs.extend(of(folder)?);
+    }
+    Ok(programs)
+}
+
+/// Compiles what has changed, and returns names and ELF files. The library was built before.
+pub fn make(programs: &[Program]) -> Result<Vec<(String, Vec<u8>)>, ProgramsError> {
+    let (made, failures) = make_some(programs)?;
+    match failures.is_empty() {
+        true => Ok(made.into_iter().collect()),
+        false => Err(ProgramsError::Failed(failures.join("\n"))),
+    }
+}
+
+/// The same with what could be compiled, and words about what could not.
+pub fn make_some(
+    programs: &[Program],
+) -> Result<(BTreeMap<String, Vec<u8>>, Vec<String>), ProgramsError> {
+    let folder = place::target().join("programs");
+    std::fs::create_dir_all(&folder).map_err(file(&folder))?;
+    let tools = Tools::find()?;
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let result = one(&tools, program, &folder).map_err(|e| e.to_string());
+                    if let Ok(mut results) = results.lock() {
+                        results.push((program.name.clone(), result));
+                    }
+                }
+            });
+        }
+    });
+    let (mut made, mut failures) = (BTreeMap::new(), Vec::new());
+    for (name, result) in results.into_inner().unwrap_or_default() {
+        match result {
+            Ok(bytes) => drop(made.insert(name, bytes)),
+            Err(error) => failures.push(format!("{name}: {error}")),
+        }
+    }
+    failures.sort();
+    Ok((made, failures))
+}
+
+/// A program's file, compiled if it is older than what it is made of.
+fn one(tools: &Tools, program: &Program, folder: &Path) -> Result<Vec<u8>, ProgramsError> {
+    let to = folder.join(&program.name);
+    let (rules, how) = (to.with_extension("d"), to.with_extension("how"));
+    let words = format!("{program:?} {tools:?}");
+    let same = std::fs::read_to_string(&how).is_ok_and(|before| before == words);
+    if !same || !is_fresh(&to, &rules) {
+        std::fs::remove_file(&how).ok();
+        let rules = format!("-MF{}", rules.display());
+        let mut flags: Vec<&str> = program.flags.iter().map(String::as_str).collect();
+        flags.extend(["-MMD", &rules]);
+        tools.program(&[&program.source], &flags, program.page_table, &to)?;
+        std::fs::write(&how, words).map_err(file(&how))?;
+    }
+    std::fs::read(&to).map_err(file(&to))
+}
+
+/// Whether a program is newer than its sources, the library and the link script.
+fn is_fresh(program: &Path, rules: &Path) -> bool {
+    let changed = |path: &Path| -> Option<SystemTime> {
+        std::fs::metadata(path)
+            .and_then(|found| found.modified())
+            .ok()
+    };
+    let (Some(made), Ok(rules)) = (changed(program), std::fs::read_to_string(rules)) else {
+        return false;
+    };
+    let sources = rules.replace("\\\n", " ");
+    let sources = sources.split_once(": ").map_or("", |(_, sources)| sources);
+    let others = [place::built("libexos.a"), crate::cc::script()];
+    sources
+        .split_whitespace()
+        .map(PathBuf::from)
+        .chain(others)
+        .all(|path| changed(&path).is_some_and(|time| time <= made))
+}
