@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     let mut report = Report {
         aegis,
-        linux: Vec::new(),
+        ..Report::default()
     };
     let mut notes = Vec::new();
     for mitigations_off in [false, true] {

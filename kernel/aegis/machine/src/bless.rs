@@ -35,7 +35,7 @@ pub fn page() -> std::io::Result<()> {
 }
 
 /// Writes a file again with some lines replaced.
-fn rewrite(path: &Path, replace: impl Fn(&str) -> Option<String>) -> std::io::Result<()> {
+pub fn rewrite(path: &Path, replace: impl Fn(&str) -> Option<String>) -> std::io::Result<()> {
     let text = std::fs::read_to_string(path)?;
     let lines = text
         .lines()

@@ -1,4 +1,4 @@
-//! Aegis and Linux beside each other, in the layout of the paper's tables.
+//! A system of ours and Linux beside each other, in the layout of the paper's tables.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::said::{Figure, Figures, Trace};
 pub struct Row {
     /// What is measured, in words.
     pub what: &'static str,
-    /// The figure's name in Aegis; none if it has no such thing.
+    /// The figure's name in ours; none if it has no such thing.
     pub aegis: Option<&'static str>,
     /// The figure's name in Linux.
     pub linux: Option<&'static str>,
@@ -19,6 +19,8 @@ pub struct Row {
     pub goal: Option<u64>,
     /// How many times fewer than Linux's they are to be.
     pub times: Option<u64>,
+    /// Why there are more than Linux's.
+    pub why: Option<&'static str>,
 }
 
 /// A table.
@@ -30,49 +32,63 @@ pub struct Table {
     pub rows: &'static [Row],
 }
 
-const fn row(what: &'static str, aegis: &'static str, linux: &'static str) -> Row {
+/// A row of both.
+pub const fn row(what: &'static str, aegis: &'static str, linux: &'static str) -> Row {
     Row {
         what,
         aegis: Some(aegis),
         linux: Some(linux),
         goal: None,
         times: None,
+        why: None,
     }
 }
 
-const fn only_aegis(what: &'static str, aegis: &'static str) -> Row {
+/// A row that Linux has not.
+pub const fn only_aegis(what: &'static str, aegis: &'static str) -> Row {
     Row {
         what,
         aegis: Some(aegis),
         linux: None,
         goal: None,
         times: None,
+        why: None,
     }
 }
 
-const fn only_linux(what: &'static str, linux: &'static str) -> Row {
+/// A row that only Linux has.
+pub const fn only_linux(what: &'static str, linux: &'static str) -> Row {
     Row {
         what,
         aegis: None,
         linux: Some(linux),
         goal: None,
         times: None,
+        why: None,
     }
 }
 
 impl Row {
-    const fn goal(mut self, goal: u64) -> Row {
+    /// With a goal in instructions.
+    pub const fn goal(mut self, goal: u64) -> Row {
         self.goal = Some(goal);
         self
     }
 
-    const fn times(mut self, times: u64) -> Row {
+    /// With a goal beside Linux.
+    pub const fn times(mut self, times: u64) -> Row {
         self.times = Some(times);
+        self
+    }
+
+    /// With the reason why there is none.
+    pub const fn why(mut self, why: &'static str) -> Row {
+        self.why = Some(why);
         self
     }
 }
 
-/// All tables.
+/// All tables of Aegis.
 pub const TABLES: &[Table] = &[
     Table {
         title: "Table 4: null procedure, null call",
@@ -214,12 +230,27 @@ pub struct Column {
 }
 
 /// Everything that was measured.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Report {
-    /// Aegis's figures.
+    /// What ours is called.
+    pub name: &'static str,
+    /// The tables.
+    pub tables: &'static [Table],
+    /// Its figures.
     pub aegis: Figures,
     /// Those of Linux, as it comes and otherwise.
     pub linux: Vec<Column>,
+}
+
+impl Default for Report {
+    fn default() -> Report {
+        Report {
+            name: "Aegis",
+            tables: TABLES,
+            aegis: Figures::new(),
+            linux: Vec::new(),
+        }
+    }
 }
 
 impl Row {
@@ -256,7 +287,10 @@ impl Row {
 
     fn goal_in_words(&self) -> String {
         let goal = self.goal.map(|goal| format!("<= {goal}"));
-        let times = self.times.map(|times| format!("1/{times}"));
+        let times = self.times.map(|times| match times {
+            1 => "not more".to_owned(),
+            times => format!("1/{times}"),
+        });
         let words: Vec<String> = goal.into_iter().chain(times).collect();
         words.join(", ")
     }
@@ -307,14 +341,19 @@ impl Report {
     /// As a table for people. The ratio is Linux's, as it comes, over Aegis's.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for table in TABLES {
-            write!(text, "{:<40}{:>16}", table.title, "Aegis").ok();
+        for table in self.tables {
+            write!(text, "{:<40}{:>16}", table.title, self.name).ok();
             for column in &self.linux {
                 write!(text, "{:>20}", column.title).ok();
             }
             writeln!(text, "{:>8}  goal", "ratio").ok();
             for row in table.rows {
                 self.line(row, &mut text);
+            }
+            for row in table.rows {
+                if let Some(why) = row.why {
+                    writeln!(text, "  {}: {why}", row.what).ok();
+                }
             }
             text.push('\n');
         }
@@ -338,14 +377,14 @@ impl Report {
 
     /// As the table of the book's page of measurements.
     pub fn markdown(&self) -> String {
-        let mut text = "| | Aegis |".to_owned();
+        let mut text = format!("| | {} |", self.name);
         for column in &self.linux {
             write!(text, " {} |", column.title).ok();
         }
         text += " ratio | goal |\n|---|---|";
         text += &"---|".repeat(self.linux.len());
         text += "---|---|\n";
-        for table in TABLES {
+        for table in self.tables {
             let columns = self.linux.len() + 3;
             writeln!(text, "| **{}** {}", table.title, "| ".repeat(columns) + "|").ok();
             for row in table.rows {
@@ -373,18 +412,20 @@ impl Report {
 
     /// As data for programs: an array of rows.
     pub fn json(&self) -> String {
-        let rows = TABLES.iter().flat_map(|table| {
+        let rows = self.tables.iter().flat_map(|table| {
             table.rows.iter().map(move |row| {
                 let linux: serde_json::Map<String, Value> = self
                     .linux
                     .iter()
                     .map(|column| (column.title.clone(), data(row.linux(column))))
                     .collect();
-                json!({
+                let mut data = json!({
                     "table": table.title, "row": row.what, "name": row.aegis,
-                    "aegis": data(row.aegis(self)), "linux": linux,
+                    "linux": linux, "why": row.why,
                     "goal": row.goal, "times": row.times, "met": row.holds(self),
-                })
+                });
+                data[self.name.to_lowercase()] = self::data(row.aegis(self));
+                data
             })
         });
         let rows: Value = rows.collect();
@@ -393,7 +434,7 @@ impl Report {
 
     /// Whether no goal is missed.
     pub fn is_well(&self) -> bool {
-        let mut rows = TABLES.iter().flat_map(|table| table.rows);
+        let mut rows = self.tables.iter().flat_map(|table| table.rows);
         rows.all(|row| row.holds(self) != Some(false))
     }
 }
@@ -423,6 +464,7 @@ mod tests {
         Report {
             aegis: figures(&[("protection", protection), ("null", 30)]),
             linux: vec![column("Linux", 350), column("off", 300)],
+            ..Report::default()
         }
     }
 

@@ -42,7 +42,7 @@ pub enum LinuxError {
     #[error("there is no kernel {0}: `make setup-kernel` fetches it on Debian 12")]
     Kernel(String),
     /// Its program cannot be compiled.
-    #[error("bench/aegis cannot be compiled: {0}")]
+    #[error("the program for Linux cannot be compiled: {0}")]
     Compiler(String),
     /// A file cannot be read or written.
     #[error("{path}: {1}", path = .0.display())]
@@ -70,6 +70,28 @@ impl Linux {
         path.exists().then_some(path)
     }
 
+    /// Boots it with a first file system, and reads what its program measures.
+    pub fn measure_first(&self, initial: PathBuf, folder: &Path) -> Result<Baseline, LinuxError> {
+        let alone = alone();
+        let (ended, counts) = count::run(&alone, &self.software(initial)?, folder)?;
+        self.read(&ended, &counts)
+    }
+
+    fn software(&self, initial: PathBuf) -> Result<Software, LinuxError> {
+        let kernel = self.kernel();
+        let kernel = kernel.ok_or_else(|| LinuxError::Kernel(self.version.clone()))?;
+        let mut line =
+            "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic reboot=t tsc=reliable".to_owned();
+        if self.mitigations_off {
+            line += " mitigations=off";
+        }
+        Ok(Software {
+            kernel,
+            initial,
+            line,
+        })
+    }
+
     /// Boots it and has everything measured.
     pub fn measure(&self) -> Result<Baseline, LinuxError> {
         let kernel = self
@@ -78,28 +100,12 @@ impl Linux {
         let folder = place::target().join("linux");
         let modules = kernel.with_file_name("modules");
         let initial = first_files(&folder, &modules)?;
-        let mut line =
-            "console=ttyS0 quiet loglevel=4 panic=-1 oops=panic reboot=t tsc=reliable".to_owned();
-        if self.mitigations_off {
-            line += " mitigations=off";
-        }
-        let alone = Machine {
-            counted: true,
-            memory: 512,
-            limit: Duration::from_secs(300),
-            ..Machine::default()
-        };
-        let mut software = Software {
-            kernel,
-            initial,
-            line,
-        };
-        let (ended, counts) = count::run(&alone, &software, &folder)?;
-        let mut baseline = self.read(&ended, &counts)?;
+        let mut software = self.software(initial)?;
+        let mut baseline = self.measure_first(software.initial.clone(), &folder)?;
         let with_peer = Machine {
             waits: true,
             network: true,
-            ..alone
+            ..alone()
         };
         // Idling is a halt, not a loop.
         software.line += " idle=halt cpuidle.off=1 -- network";
@@ -122,6 +128,16 @@ impl Linux {
             figures: said::figures(lines(), counts),
             notes: said::notes(lines()),
         })
+    }
+}
+
+/// The machine without anybody outside.
+fn alone() -> Machine {
+    Machine {
+        counted: true,
+        memory: 512,
+        limit: Duration::from_secs(300),
+        ..Machine::default()
     }
 }
 

@@ -7,10 +7,18 @@
 //! | [`cc`] | the compiler for programs |
 //! | [`programs`] | the programs in C, compiled when something has changed |
 //! | [`software`] | what a machine boots |
+//! | [`measure`] | ExOS' own figures |
+//! | [`linux`] | the same programs under Linux |
+//! | [`budgets`] | what experiments take, exactly |
+//! | [`figures`] | ExOS and Linux beside each other, as the paper's tables have them |
 #![forbid(unsafe_code)]
 
+pub mod budgets;
 pub mod build;
 pub mod cc;
+pub mod figures;
+pub mod linux;
+pub mod measure;
 pub mod place;
 pub mod programs;
 pub mod software;

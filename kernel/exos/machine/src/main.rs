@@ -1,6 +1,8 @@
 //! `exos-machine`: builds ExOS, packs programs, and boots them in an emulator.
 #![forbid(unsafe_code)]
 
+mod bench;
+
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,6 +23,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Boot(Boot),
+    Bench(bench::Arguments),
 }
 
 /// Boot a program as the first process
@@ -42,11 +45,11 @@ struct Boot {
 
 fn boot(arguments: &Boot) -> Result<bool, Box<dyn Error>> {
     build::all()?;
-    let (made, left_out) = programs::make_some(&programs::all()?)?;
-    for words in left_out {
+    let made = programs::make_some(&programs::all()?)?;
+    for words in made.failures {
         eprintln!("exos-machine: left out: {words}");
     }
-    let mut files: Vec<_> = made.into_iter().collect();
+    let mut files: Vec<_> = made.programs.into_iter().collect();
     files.push(("init".to_owned(), arguments.line.clone().into_bytes()));
     for file in &arguments.files {
         let (name, path) = file.split_once('=').ok_or("a file is NAME=PATH")?;
@@ -71,6 +74,7 @@ fn boot(arguments: &Boot) -> Result<bool, Box<dyn Error>> {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Boot(arguments) => boot(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

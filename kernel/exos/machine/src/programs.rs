@@ -85,19 +85,26 @@ pub fn all() -> Result<Vec<Program>, ProgramsError> {
     Ok(programs)
 }
 
+/// What has come of programs.
+#[derive(Clone, Debug, Default)]
+pub struct Made {
+    /// Names and ELF files.
+    pub programs: BTreeMap<String, Vec<u8>>,
+    /// What could not be compiled, with the compiler's words.
+    pub failures: Vec<String>,
+}
+
 /// Compiles what has changed, and returns names and ELF files. The library was built before.
 pub fn make(programs: &[Program]) -> Result<Vec<(String, Vec<u8>)>, ProgramsError> {
-    let (made, failures) = make_some(programs)?;
-    match failures.is_empty() {
-        true => Ok(made.into_iter().collect()),
-        false => Err(ProgramsError::Failed(failures.join("\n"))),
+    let made = make_some(programs)?;
+    match made.failures.is_empty() {
+        true => Ok(made.programs.into_iter().collect()),
+        false => Err(ProgramsError::Failed(made.failures.join("\n"))),
     }
 }
 
 /// The same with what could be compiled, and words about what could not.
-pub fn make_some(
-    programs: &[Program],
-) -> Result<(BTreeMap<String, Vec<u8>>, Vec<String>), ProgramsError> {
+pub fn make_some(programs: &[Program]) -> Result<Made, ProgramsError> {
     let folder = place::target().join("programs");
     std::fs::create_dir_all(&folder).map_err(file(&folder))?;
     let tools = Tools::find()?;
@@ -115,15 +122,15 @@ pub fn make_some(
             });
         }
     });
-    let (mut made, mut failures) = (BTreeMap::new(), Vec::new());
+    let mut made = Made::default();
     for (name, result) in results.into_inner().unwrap_or_default() {
         match result {
-            Ok(bytes) => drop(made.insert(name, bytes)),
-            Err(error) => failures.push(format!("{name}: {error}")),
+            Ok(bytes) => drop(made.programs.insert(name, bytes)),
+            Err(error) => made.failures.push(format!("{name}: {error}")),
         }
     }
-    failures.sort();
-    Ok((made, failures))
+    made.failures.sort();
+    Ok(made)
 }
 
 /// A program's file, compiled if it is older than what it is made of.

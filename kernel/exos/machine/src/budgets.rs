@@ -1,0 +1,58 @@
+//! Exact budgets: what ExOS takes in instructions, under an emulator that counts them. A test holds
+//! each to the instruction, so a change of a figure is a change of this table, which
+//! `exos-machine bench --bless` writes.
+
+use std::path::Path;
+
+use postern_aegis_machine::said::Figures;
+
+/// The compilers that the budgets are of. Others make other code of the same source, and are held
+/// to a tenth.
+pub const COMPILERS: [&str; 2] = ["rustc 1.95.", "gcc 12.2."];
+
+/// All of them.
+pub const BUDGETS: &[(&str, u64)] = &[("matrix", 22600058)];
+
+/// The budget of a figure.
+pub fn of(name: &str) -> Option<u64> {
+    let found = BUDGETS.iter().find(|(figure, _)| *figure == name);
+    found.map(|(_, instructions)| *instructions)
+}
+
+/// Whether a figure is what the budget says: exactly with the same compilers, else within a tenth.
+pub fn keeps(found: u64, budget: u64, same_compilers: bool) -> bool {
+    match same_compilers {
+        true => found == budget,
+        false => found.abs_diff(budget) * 10 <= budget,
+    }
+}
+
+/// Writes figures over the budgets in the source.
+pub fn bless(figures: &Figures) -> std::io::Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/budgets.rs");
+    let text = std::fs::read_to_string(&path)?;
+    let begin = "pub const BUDGETS: &[(&str, u64)] = &[\n";
+    let parts = text.split_once(begin).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once("];\n")?;
+        Some((before, after))
+    });
+    let Some((before, after)) = parts else {
+        return Err(std::io::Error::other("src/budgets.rs has no table"));
+    };
+    let rows: String = figures
+        .iter()
+        .map(|(name, figure)| format!("    (\"{name}\", {}),\n", figure.instructions))
+        .collect();
+    std::fs::write(&path, format!("{before}{begin}{rows}];\n{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_exact_for_the_compilers_that_made_them() {
+        assert!(keeps(100, 100, true) && !keeps(101, 100, true));
+        assert!(keeps(110, 100, false) && !keeps(111, 100, false) && !keeps(89, 100, false));
+    }
+}
