@@ -10,7 +10,7 @@ N ?= 1000
 PROCESSORS ?= 2
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench setup-aegis aegis aegis-demo aegis-test aegis-bench aegis-gdb programs clean
+.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench setup-aegis aegis aegis-demo aegis-test aegis-bench aegis-gdb setup-exos exos exos-demo exos-test exos-bench conformance-exos programs clean
 
 all: build
 
@@ -140,6 +140,32 @@ aegis-bench: setup-kernel setup-aegis
 # Boots to the monitor, but waits for gdb before the first instruction.
 aegis-gdb: setup-aegis
 	@$(AEGIS) boot --gdb --processors $(PROCESSORS) $(ARGS)
+
+# ExOS, a library operating system on Aegis; its programs are C, and gcc and newlib make them.
+setup-exos: setup-aegis
+	@scripts/setup.sh gcc binutils tar xz-utils newlib-source
+
+EXOS = $(CARGO) run --release --quiet -p postern-exos-machine --bin exos-machine --
+
+# Boots to a shell, with this terminal on the serial line. PROCESSORS=1: on one.
+exos: setup-exos
+	@$(EXOS) boot --processors $(PROCESSORS) $(ARGS)
+
+# The paper's experiments, programs as nobody wants them, and a shell.
+exos-demo: setup-exos
+	@$(EXOS) demo $(ARGS)
+
+# ExOS' tests inside the machine, each as a process, on one processor and on two.
+exos-test: setup-exos
+	@$(EXOS) test $(ARGS)
+
+# Instructions of ExOS and of Linux, which the emulator counts.
+exos-bench: setup-kernel setup-exos
+	@$(EXOS) bench $(ARGS)
+
+# GCC's own execution tests, each as a process of ExOS.
+conformance-exos: setup-exos setup-conformance
+	@$(EXOS) conformance $(ARGS)
 
 docs:
 	@scripts/docs.sh

@@ -31,15 +31,21 @@ pub enum CcError {
         /// What there is.
         known: &'static str,
     },
-    /// There is no C library.
-    #[error(transparent)]
-    Library(#[from] LibraryError),
+    /// There is no C library; why, in words, which may go to another thread.
+    #[error("{0}")]
+    Library(String),
     /// There is no `libexos.a`.
     #[error(transparent)]
     Exos(#[from] BuildError),
     /// The compiler, which has said why.
     #[error(transparent)]
     Tool(#[from] ToolError),
+}
+
+impl From<LibraryError> for CcError {
+    fn from(error: LibraryError) -> CcError {
+        CcError::Library(error.to_string())
+    }
 }
 
 /// The structure of a program's page table.

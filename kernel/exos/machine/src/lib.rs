@@ -7,6 +7,9 @@
 //! | [`cc`] | the compiler for programs |
 //! | [`programs`] | the programs in C, compiled when something has changed |
 //! | [`software`] | what a machine boots |
+//! | [`each`] | programs as processes, one after the other |
+//! | [`inside`] | the tests of `programs/tests` |
+//! | [`conformance`] | GCC's own tests as processes |
 //! | [`measure`] | ExOS' own figures |
 //! | [`linux`] | the same programs under Linux |
 //! | [`budgets`] | what experiments take, exactly |
@@ -16,7 +19,10 @@
 pub mod budgets;
 pub mod build;
 pub mod cc;
+pub mod conformance;
+pub mod each;
 pub mod figures;
+pub mod inside;
 pub mod linux;
 pub mod measure;
 pub mod place;

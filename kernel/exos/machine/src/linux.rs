@@ -1,7 +1,6 @@
 //! The same programs under Debian's Linux in the same emulator: compiled for it, and started one
 //! after the other by `bench/exos/init.c`.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,12 +21,12 @@ pub fn measure(linux: &Linux, folder: &Path) -> Result<Baseline, LinuxError> {
     archive.folder("proc");
     archive.folder("tmp");
     let init = repository().join("bench/exos/init.c");
-    archive.file("init", &compiled(&init, &folder.join("init"))?);
+    archive.file("init", &compiled(&[init], &folder.join("init"))?);
     archive.folder("bench");
     let sources = programs::of("bench");
     let sources = sources.map_err(|error| LinuxError::Compiler(error.to_string()))?;
     for program in sources {
-        let bytes = compiled(&program.source, &folder.join(&program.name))?;
+        let bytes = compiled(&program.sources, &folder.join(&program.name))?;
         archive.file(&format!("bench/{}", program.name), &bytes);
     }
     let path = emulator::write(&folder, "first.cpio", &archive.finish());
@@ -39,11 +38,13 @@ fn file(path: &Path) -> impl FnOnce(std::io::Error) -> LinuxError {
     move |error| LinuxError::File(path, error)
 }
 
-/// The program of a source, for Linux.
-fn compiled(source: &Path, to: &Path) -> Result<Vec<u8>, LinuxError> {
+/// A program of sources, for Linux.
+fn compiled(sources: &[PathBuf], to: &Path) -> Result<Vec<u8>, LinuxError> {
     let output = Command::new("gcc")
         .args(["-O2", "-Wall", "-Wextra", "-static", "-s"])
-        .args([source.as_os_str(), OsStr::new("-o"), to.as_os_str()])
+        .args(sources)
+        .arg("-o")
+        .arg(to)
         .output()
         .map_err(|error| LinuxError::Compiler(error.to_string()))?;
     if !output.status.success() {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod tests;
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -23,7 +24,9 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Boot(Boot),
+    Test(tests::Arguments),
     Bench(bench::Arguments),
+    Conformance(tests::Conformance),
 }
 
 /// Boot a program as the first process
@@ -74,7 +77,9 @@ fn boot(arguments: &Boot) -> Result<bool, Box<dyn Error>> {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Boot(arguments) => boot(&arguments),
+        Command::Test(arguments) => tests::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Conformance(arguments) => tests::conformance(&arguments),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -37,8 +37,8 @@ fn file(path: &Path) -> impl FnOnce(std::io::Error) -> ProgramsError {
 pub struct Program {
     /// Its name in the archive.
     pub name: String,
-    /// Its source.
-    pub source: PathBuf,
+    /// Its sources.
+    pub sources: Vec<PathBuf>,
     /// More options for the compiler.
     pub flags: Vec<String>,
     /// Its page table.
@@ -49,7 +49,7 @@ pub struct Program {
 const FLAGS: &[&str] = &["-O2", "-Wall", "-Wextra", "-std=gnu17"];
 
 /// Folders of programs.
-pub const FOLDERS: &[&str] = &["shell", "tests", "demo", "bench"];
+pub const FOLDERS: &[&str] = &["shell", "tests", "demo", "bench", "machine"];
 
 /// The programs in a folder, by name.
 pub fn of(folder: &str) -> Result<Vec<Program>, ProgramsError> {
@@ -66,7 +66,7 @@ pub fn of(folder: &str) -> Result<Vec<Program>, ProgramsError> {
         if let Some(stem) = stem.filter(|_| source.extension().is_some_and(|end| end == "c")) {
             programs.push(Program {
                 name: stem.to_owned(),
-                source: source.clone(),
+                sources: vec![source.clone()],
                 flags: FLAGS.iter().map(|flag| (*flag).to_owned()).collect(),
                 page_table: PageTable::Linear,
             });
@@ -135,8 +135,8 @@ pub fn make_some(programs: &[Program]) -> Result<Made, ProgramsError> {
 
 /// A program's file, compiled if it is older than what it is made of.
 fn one(tools: &Tools, program: &Program, folder: &Path) -> Result<Vec<u8>, ProgramsError> {
-    let to = folder.join(&program.name);
-    let (rules, how) = (to.with_extension("d"), to.with_extension("how"));
+    let to = folder.join(program.name.replace('/', "-"));
+    let (rules, how) = (beside(&to, ".d"), beside(&to, ".how"));
     let words = format!("{program:?} {tools:?}");
     let same = std::fs::read_to_string(&how).is_ok_and(|before| before == words);
     if !same || !is_fresh(&to, &rules) {
@@ -144,10 +144,17 @@ fn one(tools: &Tools, program: &Program, folder: &Path) -> Result<Vec<u8>, Progr
         let rules = format!("-MF{}", rules.display());
         let mut flags: Vec<&str> = program.flags.iter().map(String::as_str).collect();
         flags.extend(["-MMD", &rules]);
-        tools.program(&[&program.source], &flags, program.page_table, &to)?;
+        tools.program(&program.sources, &flags, program.page_table, &to)?;
         std::fs::write(&how, words).map_err(file(&how))?;
     }
     std::fs::read(&to).map_err(file(&to))
+}
+
+/// A file beside a program.
+fn beside(program: &Path, end: &str) -> PathBuf {
+    let mut path = program.as_os_str().to_owned();
+    path.push(end);
+    path.into()
 }
 
 /// Whether a program is newer than its sources, the library and the link script.

@@ -1,0 +1,23 @@
+//! The tests of `programs/tests`: each is a program that ends with status 0 if all held.
+
+use std::collections::BTreeMap;
+
+use crate::each::{self, EachError, Ended, Plan};
+use crate::programs;
+
+/// Runs those whose names contain a word. They find the shell's programs and the demo's beside
+/// them, to start.
+pub fn run(processors: u32, only: &str) -> Result<BTreeMap<String, Ended>, EachError> {
+    let mut tests = programs::of("tests")?;
+    tests.retain(|test| test.name.contains(only));
+    let mut others = programs::of("shell")?;
+    others.extend(programs::of("demo")?);
+    let (tests, others) = (programs::make(&tests)?, programs::make(&others)?);
+    let plan = Plan {
+        processors,
+        seconds: 30,
+        many: usize::MAX,
+        machines: 1,
+    };
+    each::run(plan, &tests, &others)
+}
