@@ -30,7 +30,8 @@ const FOLDERS: &[Folder] = &[
     libc("libc/ctype", ""),
     libc("libc/search", ""),
     libc("libc/stdio", ""),
-    libc("libc/string", "strerror.c"),
+    // What is left out of these is in assembly, below.
+    libc("libc/string", "strerror.c memcpy.c memset.c"),
     libc("libc/signal", "signal.c raise.c"),
     libc("libc/time", ""),
     libc("libc/locale", ""),
@@ -75,6 +76,15 @@ const fn malloc(object: &'static str, flags: &'static [&'static str]) -> Extra {
     }
 }
 
+const fn assembly(source: &'static str, object: &'static str) -> Extra {
+    Extra {
+        folder: "libc/machine/x86_64",
+        source,
+        object,
+        flags: &[],
+    }
+}
+
 const UNITS: &[Extra] = &[
     malloc("mallocr", &["-DINTERNAL_NEWLIB", "-DDEFINE_MALLOC"]),
     malloc("freer", &["-DINTERNAL_NEWLIB", "-DDEFINE_FREE"]),
@@ -101,12 +111,9 @@ const UNITS: &[Extra] = &[
         object: "system",
         flags: &["-Dunix"],
     },
-    Extra {
-        folder: "libc/machine/x86_64",
-        source: "setjmp.S",
-        object: "setjmp",
-        flags: &[],
-    },
+    assembly("setjmp.S", "setjmp"),
+    assembly("memcpy.S", "memcpy"),
+    assembly("memset.S", "memset"),
 ];
 
 /// Options of every file: `exos-cc` has those of the first lines, too.

@@ -1,5 +1,8 @@
 //! The library and the root environment, built by cargo in their own workspace.
 
+use std::path::Path;
+use std::process::Command;
+
 use postern_aegis_machine::build::{self, BuildError};
 
 use crate::place;
@@ -10,8 +13,36 @@ pub fn all() -> Result<(), BuildError> {
     library()
 }
 
+/// Functions that programs may have of their own, and that the library must not take from them: its
+/// handlers run where vector registers are somebody else's.
+const OWN: [&str; 5] = ["memcpy", "memmove", "memset", "memcmp", "bcmp"];
+
 /// Builds the library and the root environment.
 pub fn library() -> Result<(), BuildError> {
     let words = ["build", "--release", "--quiet", "--color", "never"];
-    build::cargo_in(&place::sources(), &words).map(drop)
+    build::cargo_in(&place::sources(), &words)?;
+    let (built, library) = (place::built("libexos.a"), place::library());
+    let changed = |path: &Path| {
+        std::fs::metadata(path)
+            .and_then(|found| found.modified())
+            .ok()
+    };
+    if changed(&library).is_some_and(|time| changed(&built).is_some_and(|built| built <= time)) {
+        return Ok(());
+    }
+    // In another folder until it is whole, since others may be linking.
+    let failed = |error: std::io::Error| BuildError::Failed(error.to_string());
+    let folder = tempfile::tempdir_in(place::target()).map_err(failed)?;
+    let unfinished = folder.path().join("libexos.a");
+    let mut command = Command::new("objcopy");
+    for name in OWN {
+        command.arg(format!("--redefine-sym={name}=exos_own_{name}"));
+    }
+    let output = command.arg(&built).arg(&unfinished).output();
+    let output = output.map_err(|error| BuildError::Cargo("objcopy".to_owned(), error))?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(BuildError::Failed(words));
+    }
+    std::fs::rename(&unfinished, &library).map_err(failed)
 }

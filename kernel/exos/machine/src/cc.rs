@@ -265,7 +265,7 @@ impl Tools {
             gcc.args(LINK).args(compile.page_table.definition());
             gcc.arg("-T").arg(script()).arg("-L").arg(&self.lib);
             gcc.args(["-x", "none", "-Wl,--start-group"]);
-            gcc.arg(place::built("libexos.a"));
+            gcc.arg(place::library());
             gcc.args(["-lc", "-lm", "-lgcc", "-Wl,--end-group"]);
         }
         gcc

@@ -19,3 +19,8 @@ pub fn built(name: &str) -> PathBuf {
     let folder = target().join("x86_64-unknown-linux-gnu/release");
     folder.join(name)
 }
+
+/// The library that programs are linked with.
+pub fn library() -> PathBuf {
+    target().join("libexos.a")
+}

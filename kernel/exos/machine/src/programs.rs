@@ -140,12 +140,18 @@ fn one(tools: &Tools, program: &Program, folder: &Path) -> Result<Vec<u8>, Progr
     let words = format!("{program:?} {tools:?}");
     let same = std::fs::read_to_string(&how).is_ok_and(|before| before == words);
     if !same || !is_fresh(&to, &rules) {
-        std::fs::remove_file(&how).ok();
-        let rules = format!("-MF{}", rules.display());
+        // In another folder until all is whole: somebody else may make the same.
+        let scratch = tempfile::tempdir_in(folder).map_err(file(folder))?;
+        let path = |name: &str| scratch.path().join(name);
+        let depends = format!("-MF{}", path("rules").display());
         let mut flags: Vec<&str> = program.flags.iter().map(String::as_str).collect();
-        flags.extend(["-MMD", &rules]);
-        tools.program(&program.sources, &flags, program.page_table, &to)?;
-        std::fs::write(&how, words).map_err(file(&how))?;
+        flags.extend(["-MMD", &depends]);
+        let made = path("program");
+        tools.program(&program.sources, &flags, program.page_table, &made)?;
+        std::fs::write(path("how"), words).map_err(file(&how))?;
+        for (from, to) in [("rules", &rules), ("program", &to), ("how", &how)] {
+            std::fs::rename(path(from), to).map_err(file(to))?;
+        }
     }
     std::fs::read(&to).map_err(file(&to))
 }
@@ -169,7 +175,7 @@ fn is_fresh(program: &Path, rules: &Path) -> bool {
     };
     let sources = rules.replace("\\\n", " ");
     let sources = sources.split_once(": ").map_or("", |(_, sources)| sources);
-    let others = [place::built("libexos.a"), crate::cc::script()];
+    let others = [place::library(), crate::cc::script()];
     sources
         .split_whitespace()
         .map(PathBuf::from)
