@@ -3,6 +3,7 @@
 //! `exos-machine bench --bless` writes.
 
 use std::path::Path;
+use std::process::Command;
 
 use postern_aegis_machine::said::Figures;
 
@@ -17,6 +18,25 @@ pub const BUDGETS: &[(&str, u64)] = &[("matrix", 22600058)];
 pub fn of(name: &str) -> Option<u64> {
     let found = BUDGETS.iter().find(|(figure, _)| *figure == name);
     found.map(|(_, instructions)| *instructions)
+}
+
+/// Whether the compilers here are those that the budgets are of.
+pub fn same_compilers() -> bool {
+    COMPILERS.iter().all(|wanted| {
+        let name = wanted.split(' ').next().unwrap_or_default();
+        let output = Command::new(name).arg("--version").output();
+        // `rustc 1.95.0 (…)`, `gcc (Debian 12.2.0-14) 12.2.0`.
+        output.is_ok_and(|output| {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let line = text.lines().next().unwrap_or_default();
+            let (first, last) = (line.split(' ').nth(1), line.rsplit(' ').next());
+            let version = wanted.split(' ').nth(1).unwrap_or_default();
+            [first, last]
+                .iter()
+                .flatten()
+                .any(|word| word.starts_with(version))
+        })
+    })
 }
 
 /// Whether a figure is what the budget says: exactly with the same compilers, else within a tenth.

@@ -66,16 +66,28 @@ pub fn programs() -> Result<Vec<Program>, ProgramsError> {
     Ok(programs)
 }
 
+/// Whether a program measures; others are started by those that do.
+fn measures(program: &Program) -> bool {
+    let text = program.sources.iter().map(std::fs::read_to_string);
+    text.flatten().any(|text| text.contains("measure.h"))
+}
+
 /// Runs the programs whose names contain a word.
 pub fn all(only: &str, folder: &Path) -> Result<Measured, MeasureError> {
-    let files = programs::make(&programs()?)?;
+    let mut programs = programs()?;
+    programs.retain(|program| !measures(program) || program.name.contains(only));
+    let files = programs::make(&programs)?;
+    let measuring = |name: &str| {
+        let program = programs.iter().find(|program| program.name == name);
+        program.is_some_and(measures)
+    };
     let mut measured = Measured::default();
     let machine = Machine {
         counted: true,
         limit: Duration::from_secs(180),
         ..Machine::default()
     };
-    for (name, _) in files.iter().filter(|(name, _)| name.contains(only)) {
+    for (name, _) in files.iter().filter(|(name, _)| measuring(name)) {
         let mut files = files.clone();
         files.push(("init".to_owned(), name.clone().into_bytes()));
         let software = software::prepare(&files, folder)?;

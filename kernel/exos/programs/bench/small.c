@@ -1,0 +1,5 @@
+/* What processes.c starts. */
+int main(void)
+{
+	return 7;
+}
