@@ -6,9 +6,11 @@
 //! |---|---|
 //! | [`start`] | from Aegis' entry to `main` |
 //! | [`c`] | functions that C's library asks for |
+//! | [`ipc`] | pipes, shared memory, calls to other processes |
 //!
 //! `unsafe` is in modules named `trusted` and in assembly, each block with its argument.
 #![no_std]
 
 pub mod c;
+pub mod ipc;
 pub mod start;

@@ -1,0 +1,209 @@
+//! Pipes: a ring in pages that both ends bind. Whoever finds it empty, or full, gives the processor
+//! to the other end. Counts in the ring are the other's word: they are cut to what there is.
+
+use core::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use postern_aegis::calls::Target;
+use postern_aegis::{Error, PAGE, books};
+
+use crate::ipc::slots::{self, DATA, READS, WRITES};
+use crate::ipc::trusted;
+use crate::ipc::wait::{Lock, Wait};
+
+/// Bytes that a pipe holds.
+pub const SIZE: usize = DATA * PAGE;
+/// Bytes that are written without others' between.
+pub const WHOLE: usize = PAGE;
+
+/// Why nothing was done: numbers as C has them.
+pub mod error {
+    /// A signal came.
+    pub const INTERRUPTED: i32 = 4;
+    /// It would have to wait.
+    pub const AGAIN: i32 = 11;
+    /// This end is the other one.
+    pub const BAD: i32 = 9;
+    /// Nobody reads any more.
+    pub const PIPE: i32 = 32;
+}
+
+/// What stands at the beginning of a pipe's pages: `struct exos_ring` of <exos/pipe.h>.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Ring {
+    head: AtomicU64,
+    reader: AtomicU64,
+    reading: AtomicU64,
+    others: [u64; 5],
+    tail: AtomicU64,
+    writer: AtomicU64,
+    writing: AtomicU64,
+}
+
+/// An end of a pipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    slot: usize,
+    end: usize,
+}
+
+/// A new pipe: the end to read from, and the end to write to.
+pub fn create() -> Result<[End; 2], Error> {
+    let slot = slots::make()?;
+    Ok([READS, WRITES].map(|end| End { slot, end }))
+}
+
+impl End {
+    /// Whether it is read from.
+    pub fn reads(&self) -> bool {
+        self.end == READS
+    }
+
+    /// One more descriptor has it.
+    pub fn again(&self) -> End {
+        slots::add(self.slot, self.end);
+        *self
+    }
+
+    /// One fewer has it.
+    pub fn close(&self) {
+        slots::remove(self.slot, self.end);
+    }
+
+    /// Hands it to the program that replaces this one.
+    pub fn pass(&self, to: Target) -> Result<[u64; 4], Error> {
+        slots::pass(self.slot, self.end, to)
+    }
+
+    /// What was handed on.
+    pub fn taken(words: [u64; 4]) -> Option<End> {
+        slots::taken(words).map(|(slot, end)| End { slot, end })
+    }
+
+    /// Where its ring stands.
+    pub fn address(&self) -> u64 {
+        slots::address(self.slot)
+    }
+
+    fn ring(&self) -> &'static Ring {
+        trusted::ring(self.slot)
+    }
+
+    /// Whether somebody has the other end.
+    pub fn has_peer(&self) -> bool {
+        slots::is_there(self.slot, 1 - self.end)
+    }
+
+    /// Whether an operation would not wait.
+    pub fn is_ready(&self) -> bool {
+        let ring = self.ring();
+        let used = used(ring.head.load(Relaxed), ring.tail.load(Acquire));
+        let some = if self.reads() { used > 0 } else { used < SIZE };
+        some || !self.has_peer()
+    }
+
+    /// Gives the processor to the other end, which says who it is.
+    pub fn turn(&self, wait: &mut Wait) {
+        let ring = self.ring();
+        let (own, peer) = match self.reads() {
+            true => (&ring.reader, &ring.writer),
+            false => (&ring.writer, &ring.reader),
+        };
+        own.store(books::own_number().into(), Relaxed);
+        wait.turn(peer.load(Relaxed) as u16);
+    }
+
+    /// Reads some bytes; 0: nobody writes any more. It waits for the first, unless `stops` says no.
+    pub fn read(
+        &self,
+        to: *mut u8,
+        length: usize,
+        stops: impl Fn() -> Option<i32>,
+    ) -> Result<usize, i32> {
+        if !self.reads() {
+            return Err(error::BAD);
+        }
+        let (ring, mut wait) = (self.ring(), Wait::default());
+        loop {
+            let lock = Lock::take(&ring.reading, || stops().is_some());
+            let Some(lock) = lock else {
+                return Err(stops().unwrap_or(error::AGAIN));
+            };
+            let head = ring.head.load(Relaxed);
+            let mut there = used(head, ring.tail.load(Acquire));
+            if there == 0 && length > 0 && !self.has_peer() {
+                // It may have written last.
+                there = used(head, ring.tail.load(Acquire));
+                if there == 0 {
+                    return Ok(0);
+                }
+            }
+            let count = there.min(length);
+            if count > 0 || length == 0 {
+                for (offset, index, bytes) in pieces(head, count) {
+                    trusted::copy_out(self.slot, offset, to.wrapping_add(index), bytes);
+                }
+                ring.head.store(head.wrapping_add(count as u64), Release);
+                return Ok(count);
+            }
+            drop(lock);
+            if let Some(error) = stops() {
+                return Err(error);
+            }
+            self.turn(&mut wait);
+        }
+    }
+
+    /// Writes all bytes, or some, if `stops` says that it is not to wait for room.
+    pub fn write(
+        &self,
+        from: *const u8,
+        length: usize,
+        stops: impl Fn() -> Option<i32>,
+    ) -> Result<usize, i32> {
+        if self.reads() {
+            return Err(error::BAD);
+        }
+        let (ring, mut wait, mut done) = (self.ring(), Wait::default(), 0);
+        let least = if length <= WHOLE { length } else { 1 };
+        let some = |done, error| if done > 0 { Ok(done) } else { Err(error) };
+        while done < length {
+            let Some(lock) = Lock::take(&ring.writing, || stops().is_some()) else {
+                return some(done, stops().unwrap_or(error::AGAIN));
+            };
+            if !self.has_peer() {
+                return some(done, error::PIPE);
+            }
+            let tail = ring.tail.load(Relaxed);
+            let room = SIZE - used(ring.head.load(Acquire), tail);
+            if room >= least {
+                let count = room.min(length - done);
+                for (offset, index, bytes) in pieces(tail, count) {
+                    trusted::copy_in(self.slot, offset, from.wrapping_add(done + index), bytes);
+                }
+                ring.tail.store(tail.wrapping_add(count as u64), Release);
+                done += count;
+                continue;
+            }
+            drop(lock);
+            if let Some(error) = stops() {
+                return some(done, error);
+            }
+            self.turn(&mut wait);
+        }
+        Ok(done)
+    }
+}
+
+/// Bytes in the ring, whatever the counts say.
+fn used(head: u64, tail: u64) -> usize {
+    tail.wrapping_sub(head).min(SIZE as u64) as usize
+}
+
+/// The one or two parts of the ring that so many bytes take: offset, bytes before it, bytes.
+fn pieces(at: u64, count: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    let offset = at as usize % SIZE;
+    let first = count.min(SIZE - offset);
+    let both = [(offset, 0, first), (0, first, count - first)];
+    both.into_iter().filter(|(.., bytes)| *bytes > 0)
+}
