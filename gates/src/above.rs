@@ -11,8 +11,11 @@ use super::control::Control;
 use super::entry::Entry;
 use super::outcome::{RawFault, Refusal};
 use super::peer::PeerError;
-use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use super::sync::{OnceLock, Watched};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::any::Any;
 
 /// The functions. All are called on the thread whose call it is about, on the host's stack, outside
 /// extensions, with none of the gates' locks held. Only where it says so may one panic: a gate is
@@ -21,7 +24,7 @@ pub struct Above {
     /// Sees to it that somebody looks at deadlines, and resumes if it rested. Called by the slow
     /// path of the entry gate, before the call is published; it is refused if it fails. Threads are
     /// looked at from then on: no later than at the next [`Above::wake`].
-    pub watch: fn() -> std::io::Result<()>,
+    pub watch: fn() -> Watched,
     /// Whoever looks at deadlines does so from now on, if it rested. Called by the slow path with
     /// the call published, so it takes no lock.
     pub wake: fn(),

@@ -17,8 +17,8 @@ use super::peer::{Peer, SLOW};
 use super::record::Record;
 use super::thread::{Extra, Thread};
 use super::{slow, stray};
-use std::arch::global_asm;
-use std::mem::{offset_of, size_of};
+use core::arch::global_asm;
+use core::mem::{offset_of, size_of};
 
 // The slot's stride and the service entry's size are shifts and address arithmetic in gate.s.
 const _: () = assert!(size_of::<ServiceEntry>() == 64 && size_of::<ThreadSlot>() == 16);

@@ -2,7 +2,7 @@
 //! which tries every order in which threads may see what others wrote.
 
 use super::pause::Pause;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// An atomic word.
 pub trait Atomic<T> {
@@ -55,7 +55,7 @@ macro_rules! processor {
             }
             #[inline(always)]
             fn fence(order: Ordering) {
-                std::sync::atomic::fence(order);
+                core::sync::atomic::fence(order);
             }
             fn wait(pause: &mut Pause) {
                 pause.again();

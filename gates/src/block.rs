@@ -8,17 +8,15 @@ use super::callee::ServiceTable;
 use super::control::table::{Table, lock};
 use super::control::{BLOCK, Control, LAYER, LAYERS, MAX_DOMAINS};
 use super::entry::{Entry, Manner};
-use super::gate::{self, FLAG_FLOATS, FLAG_PAYLOAD};
+use super::gate;
 use super::inside::{self, Target};
-use super::lifecycle::Phase;
 use super::map::{MapError, Mapping};
-use super::registers::{float_mask, integer_mask};
 use super::text::Text;
 use super::window::reservation::Reservation;
 use super::{stub, thread};
 use postern_image::Signature;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -172,34 +170,7 @@ impl Block {
     /// which gate it takes. Where the domain's text may not be entered, it is one that no domain in
     /// any phase lets in.
     pub fn entry(&self, offset: u32, signature: &Signature, manner: Manner) -> Entry {
-        let mut entry = Entry {
-            control: AtomicPtr::new(std::ptr::from_ref::<Control>(self).cast_mut()),
-            offset: offset.into(),
-            expected: Control::word(Phase::Open, self.generation()).into(),
-            flags: if manner.payload { FLAG_PAYLOAD } else { 0 },
-            limit: manner.limit,
-            recovery: manner.recovery,
-            ..Entry::nowhere()
-        };
-        let (mut integers, mut floats) = (0, 0);
-        for &t in signature.parameters() {
-            if t.is_float() && floats < 8 {
-                entry.float_masks.0[floats][0] = float_mask(t);
-                entry.flags |= FLAG_FLOATS;
-                floats += 1;
-            } else if !t.is_float() && integers < 6 {
-                entry.int_masks[integers] = integer_mask(t);
-                integers += 1;
-            } else {
-                entry.stack_masks[entry.stack_words as usize] = integer_mask(t) | float_mask(t);
-                entry.stack_words += 1;
-            }
-        }
-        let class = entry.class();
-        (entry.gate, entry.body) = (class.gate, class.body);
-        if entry.stack_words != 0 {
-            entry.gate = gate::without_words();
-        }
+        let entry = Entry::of(self.control, offset, signature, manner);
         if !self.is_start(offset) {
             entry.close();
         }

@@ -30,10 +30,10 @@
 use super::control::{Control, ServiceEntry};
 use super::thread::{self, Thread};
 use super::{machine, memory};
+use core::arch::global_asm;
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU64, Ordering};
 use postern_verifier::window::GATES;
-use std::arch::global_asm;
-use std::mem::offset_of;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// From so many bytes on, the processor's own copy is used; as many as no window has where it is
 /// slow.
@@ -169,7 +169,7 @@ const BY_STRING: (u64, u64) = (16 << 10, 16 << 10);
 /// Gives a thread that registers the addresses that its slots jump to.
 pub(super) fn give(thread: &Thread) {
     // The processor says that its string instructions are fast.
-    if std::arch::is_x86_feature_detected!("ermsb") {
+    if machine::has_fast_strings() {
         MOVE_BY_STRING.store(BY_STRING.0, Ordering::Relaxed);
         FILL_BY_STRING.store(BY_STRING.1, Ordering::Relaxed);
     }
@@ -221,8 +221,8 @@ pub(super) unsafe fn caller(control: &Control, rsp: u64) -> u64 {
 /// After a call was ended, perhaps in the gate: upper halves of vector registers are dead between
 /// functions, and slow SSE code down.
 pub(super) fn zero_upper_halves() {
-    if std::arch::is_x86_feature_detected!("avx") {
+    if machine::has_avx() {
         // SAFETY: the processor has AVX, and no caller of a function keeps anything there.
-        unsafe { std::arch::asm!("vzeroupper", options(nostack, nomem, preserves_flags)) };
+        unsafe { core::arch::asm!("vzeroupper", options(nostack, nomem, preserves_flags)) };
     }
 }

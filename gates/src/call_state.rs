@@ -33,8 +33,8 @@
 //! look at this word.
 
 use super::atomic::Atomic;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 
 /// Where a thread is with its innermost call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

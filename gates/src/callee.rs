@@ -6,12 +6,16 @@
 
 use super::control::{PEER, ServiceEntry};
 use super::gate::{FACT_FLOAT, FACT_X87, FACT_XMM, FACT_YMM};
-use super::shim::{self, Body, Narrow};
+use super::shim::Narrow;
+#[cfg(feature = "linux")]
+use super::shim::{self, Body};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::ops::Deref;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use postern_image::Type;
-use std::any::Any;
-use std::ops::Deref;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The facts of a caller's text that matter to a peer that it calls.
 pub(crate) const CALLER_FACTS: u32 = FACT_XMM | FACT_YMM | FACT_FLOAT | FACT_X87;
@@ -51,6 +55,7 @@ impl ForCallers {
 
 impl Callee {
     /// A closure that has a result of this type.
+    #[cfg(feature = "linux")]
     pub fn closure<B: Body>(body: B, result: Option<Type>) -> Callee {
         let body = Arc::new(body);
         Callee {
@@ -130,8 +135,8 @@ impl Callee {
     }
 }
 
-impl std::fmt::Debug for Callee {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for Callee {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Callee")
             .field("context", &self.has_context())
             .field("peer", &self.is_peer())
@@ -186,7 +191,7 @@ impl ServiceTable {
     pub(crate) fn keep(&self, kept: Keepsake) {
         let new = Box::into_raw(Box::new(Later {
             _kept: kept,
-            before: std::ptr::null_mut(),
+            before: core::ptr::null_mut(),
         }));
         let (order, mut before) = (Ordering::SeqCst, self.later.load(Ordering::SeqCst));
         loop {

@@ -13,15 +13,18 @@
 //! ([`super::thread::divert_all`]).
 
 use super::lifecycle::{Lifecycle, Phase};
+#[cfg(feature = "linux")]
 use super::machine::{self, Slept};
 use super::memory::{self, Gone};
 use super::registers::{float_mask, integer_mask};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+#[cfg(feature = "linux")]
+use core::time::Duration;
 use postern_image::Type;
 use postern_verifier::window::{PAGE, SLOT_SIZE};
-use std::mem::offset_of;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use std::time::Duration;
 
 pub(crate) mod table;
 
@@ -368,12 +371,14 @@ impl Control {
     /// [`Control::wake`] is called for the word of the window at this offset, unless that is not
     /// `value` any more. A signal ends it, too. The mark of the thread keeps the window where it
     /// is.
+    #[cfg(feature = "linux")]
     pub fn wait(&self, word: u32, value: u32, longest: Duration) -> Slept {
         machine::wait_at(self.address(word & !3), value, longest)
     }
 
     /// Wakes at most so many threads that sleep for the word of the window at this offset, where
     /// the calling thread keeps it: how many there were.
+    #[cfg(feature = "linux")]
     pub fn wake(&self, word: u32, most: u32) -> u32 {
         machine::wake_at(self.address(word & !3), most)
     }

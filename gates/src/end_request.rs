@@ -7,8 +7,8 @@
 //! itself takes away only the wish that it has read.
 
 use super::atomic::Atomic;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::Ordering::SeqCst;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The two words.
 pub struct EndRequest<'a, N: Atomic<u64> = AtomicU64, K: Atomic<u32> = AtomicU32> {

@@ -1,11 +1,12 @@
 //! Entries: what callers call. They are made by a domain's block ([`super::block`]).
 
 use super::control::Control;
-use super::gate::{self, FLAG_PAYLOAD, GateClass};
+use super::gate::{self, FLAG_FLOATS, FLAG_PAYLOAD, GateClass};
 use super::lifecycle::Phase;
-use postern_image::Type;
-use std::sync::Weak;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use super::registers::{float_mask, integer_mask};
+use alloc::sync::Weak;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use postern_image::{Signature, Type};
 
 /// One exported function as the gates see it. Lives as long as anybody can call it. Nothing changes
 /// but the three words that say whose it is, and those only of entries of C function pointers
@@ -62,7 +63,7 @@ impl Entry {
             stack_masks: [0; 10],
             limit: 0,
             recovery: 0,
-            switch: std::ptr::null(),
+            switch: core::ptr::null(),
         }
     }
 }
@@ -74,7 +75,7 @@ impl Clone for Entry {
             offset: AtomicU32::new(self.offset()),
             expected: AtomicU64::new(self.expected()),
             // Its own copies only: see [`super::switch`].
-            switch: std::ptr::null(),
+            switch: core::ptr::null(),
             ..*self
         }
     }
@@ -184,6 +185,45 @@ pub struct Manner {
 }
 
 impl Entry {
+    /// The entry of a function at `offset` of the domain with this control block, with these types:
+    /// which registers carry arguments, and which gate it takes.
+    pub(super) fn of(
+        control: &'static Control,
+        offset: u32,
+        signature: &Signature,
+        manner: Manner,
+    ) -> Entry {
+        let mut entry = Entry {
+            control: AtomicPtr::new(core::ptr::from_ref(control).cast_mut()),
+            offset: offset.into(),
+            expected: Control::word(Phase::Open, control.generation()).into(),
+            flags: if manner.payload { FLAG_PAYLOAD } else { 0 },
+            limit: manner.limit,
+            recovery: manner.recovery,
+            ..Entry::nowhere()
+        };
+        let (mut integers, mut floats) = (0, 0);
+        for &t in signature.parameters() {
+            if t.is_float() && floats < 8 {
+                entry.float_masks.0[floats][0] = float_mask(t);
+                entry.flags |= FLAG_FLOATS;
+                floats += 1;
+            } else if !t.is_float() && integers < 6 {
+                entry.int_masks[integers] = integer_mask(t);
+                integers += 1;
+            } else {
+                entry.stack_masks[entry.stack_words as usize] = integer_mask(t) | float_mask(t);
+                entry.stack_words += 1;
+            }
+        }
+        let class = entry.class();
+        (entry.gate, entry.body) = (class.gate, class.body);
+        if entry.stack_words != 0 {
+            entry.gate = gate::without_words();
+        }
+        entry
+    }
+
     /// The same for callers that use C's calling convention and may leave anything in unused
     /// registers.
     pub fn for_c(mut self, result: Option<Type>) -> Entry {

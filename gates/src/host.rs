@@ -13,8 +13,8 @@
 
 use super::gate::{FACT_FLOAT, FACT_GS, FACT_X87};
 use super::thread::Thread;
-use std::arch::asm;
-use std::sync::atomic::Ordering;
+use core::arch::asm;
+use core::sync::atomic::Ordering;
 
 /// Rounding to nearest, denormal numbers as they are, all exceptions masked, no flag raised.
 pub(crate) const MXCSR_DEFAULT: u32 = 0x1f80;

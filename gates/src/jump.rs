@@ -19,8 +19,8 @@ use super::control::Control;
 use super::memory::{host_word, set_host_word};
 use super::stale;
 use super::thread::{self, Thread};
+use core::sync::atomic::Ordering;
 use postern_verifier::window::WINDOW_SIZE;
-use std::sync::atomic::Ordering;
 use thiserror::Error;
 
 /// Why a call ends at one of the three.

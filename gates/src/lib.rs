@@ -49,51 +49,101 @@
 //! | [`map`], `memory` | address space; bytes in it |
 //! | [`pause`] | waiting for some microseconds |
 //! | [`machine`] | what the processor and the kernel must have |
+//!
+//! What of it is the platform's stands in two: for Linux beside the rest, and in `exos/` for the
+//! library operating system ExOS, which is without `std` (feature `linux` off). The instructions of
+//! the gates, what they read, and all decisions of the slow path are the same:
+//!
+//! | module | on Linux | on ExOS |
+//! |---|---|---|
+//! | [`map`], [`text`], [`window`] | mappings and memory files | pages of the process, asked of `below` |
+//! | [`signal`] / `fault` | signals | exceptions of Aegis, ends of slices |
+//! | [`register`], [`mask`], [`machine`], [`pause`], `sync` | threads, futexes, masks | one thread, and what interrupts it |
+//! | [`block`], [`stub`], [`enter`] | | no threads to wait for; no vector registers in Rust |
+#![cfg_attr(not(feature = "linux"), no_std)]
+#![cfg_attr(
+    not(feature = "linux"),
+    allow(dead_code, reason = "moves, switches and added code are not on ExOS")
+)]
+
+extern crate alloc;
 
 pub mod above;
 mod assembly;
 pub mod atomic;
-pub mod atomic_box;
-pub mod block;
 pub mod bulk;
 pub mod call_state;
 pub mod callee;
-pub mod code;
 pub mod control;
-mod copies;
-pub mod debugger;
 pub mod end_request;
-pub mod enter;
 pub mod entry;
 pub mod gate;
-pub mod guard;
 pub mod host;
-pub mod inside;
 pub mod jump;
 pub mod lifecycle;
-pub mod lock;
-pub mod machine;
-pub mod map;
-pub mod mask;
 mod memory;
-#[cfg(test)]
-mod model;
 mod nesting;
 pub mod outcome;
-pub mod pages;
-pub mod pause;
 pub mod payload;
 pub mod peer;
 pub mod record;
-pub mod register;
 pub mod registers;
 pub mod shim;
-pub mod signal;
+mod slots;
 pub mod slow;
 pub mod stale;
 mod stray;
-pub mod stub;
-pub mod switch;
-pub mod text;
 pub mod thread;
+
+#[cfg(feature = "linux")]
+pub mod atomic_box;
+#[cfg(feature = "linux")]
+pub mod code;
+#[cfg(feature = "linux")]
+mod copies;
+#[cfg(feature = "linux")]
+pub mod debugger;
+#[cfg(feature = "linux")]
+pub mod guard;
+#[cfg(feature = "linux")]
+pub mod inside;
+#[cfg(feature = "linux")]
+pub mod lock;
+#[cfg(test)]
+mod model;
+#[cfg(feature = "linux")]
+pub mod pages;
+#[cfg(feature = "linux")]
+pub mod signal;
+#[cfg(feature = "linux")]
+pub mod switch;
+
+#[cfg_attr(not(feature = "linux"), path = "exos/block.rs")]
+pub mod block;
+#[cfg_attr(not(feature = "linux"), path = "exos/enter.rs")]
+pub mod enter;
+#[cfg_attr(not(feature = "linux"), path = "exos/machine.rs")]
+pub mod machine;
+#[cfg_attr(not(feature = "linux"), path = "exos/map.rs")]
+pub mod map;
+#[cfg_attr(not(feature = "linux"), path = "exos/mask.rs")]
+pub mod mask;
+#[cfg_attr(not(feature = "linux"), path = "exos/pause.rs")]
+pub mod pause;
+#[cfg_attr(not(feature = "linux"), path = "exos/register.rs")]
+pub mod register;
+#[cfg_attr(not(feature = "linux"), path = "exos/stub.rs")]
+pub mod stub;
+#[cfg_attr(not(feature = "linux"), path = "exos/sync.rs")]
+pub mod sync;
+#[cfg_attr(not(feature = "linux"), path = "exos/text.rs")]
+pub mod text;
+#[cfg_attr(not(feature = "linux"), path = "exos/window.rs")]
 pub mod window;
+
+#[cfg(not(feature = "linux"))]
+#[path = "exos/below.rs"]
+pub mod below;
+#[cfg(not(feature = "linux"))]
+#[path = "exos/fault.rs"]
+pub mod fault;

@@ -43,8 +43,8 @@
 
 use super::atomic::Atomic;
 use super::pause::Pause;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::SeqCst;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::SeqCst;
 
 /// What a domain's gates do with calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

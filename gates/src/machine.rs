@@ -38,6 +38,16 @@ fn shadow_stack() -> bool {
     r == 0 && features & 1 != 0
 }
 
+/// Whether this processor's string instructions are fast.
+pub(super) fn has_fast_strings() -> bool {
+    std::arch::is_x86_feature_detected!("ermsb")
+}
+
+/// Whether this processor and kernel have AVX.
+pub(super) fn has_avx() -> bool {
+    std::arch::is_x86_feature_detected!("avx")
+}
+
 /// Whether this processor and kernel have AVX2.
 pub fn has_avx2() -> bool {
     std::arch::is_x86_feature_detected!("avx2")
@@ -328,16 +338,13 @@ pub fn wake(word: &AtomicU32) {
     wake_at(word.as_ptr() as usize, 1);
 }
 
-/// Distance from the thread pointer to the calling copy's `postern_thread`, as gate slots encode
-/// it.
-pub(crate) fn thread_offset() -> i32 {
-    let offset: i64;
-    // SAFETY: loads the linker's constant for the thread-local symbol.
+/// Ends the process with a word to whoever reads its errors.
+pub(super) fn abandon(message: &str) -> ! {
+    // SAFETY: writes a string, and ends the process.
     unsafe {
-        std::arch::asm!("mov {}, qword ptr [rip + postern_thread@GOTTPOFF]", out(reg) offset, options(nostack, readonly, preserves_flags));
+        libc::write(2, message.as_ptr().cast(), message.len());
+        libc::abort()
     }
-    i32::try_from(offset)
-        .expect("static thread-local storage lies within 2 GiB of the thread pointer")
 }
 
 /// Proof that this is a forked child, whose only thread has not yet returned from `fork`.

@@ -7,7 +7,7 @@
 //! truncates the file behind a shared area. So a copy that meets a fault ends there and says so
 //! ([`after_fault`]).
 
-use std::arch::{asm, global_asm};
+use core::arch::{asm, global_asm};
 
 // Both take the destination in rdi, a source in rsi and a length in rdx, and return 0. All
 // instructions that may fault stand between `postern_touches` and `postern_gone`, and when one

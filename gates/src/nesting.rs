@@ -10,7 +10,8 @@ use super::lifecycle::Phase;
 use super::outcome;
 use super::record::{MAX_NESTING, RECORDS, Record};
 use super::thread::Thread;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
 
 /// Bytes between the frame of a call through the peer gate and the caller's stack pointer at the
 /// service gate: five registers.
@@ -18,7 +19,7 @@ const PEER_FRAME: u64 = 5 * 8;
 
 /// Gives a thread that registers its records.
 pub(crate) fn make(thread: &Thread) {
-    let records: Box<[Record; RECORDS]> = Box::new(std::array::from_fn(|_| Record::default()));
+    let records: Box<[Record; RECORDS]> = Box::new(core::array::from_fn(|_| Record::default()));
     let first = Box::into_raw(records).cast::<Record>();
     // SAFETY: the last record of the array.
     let last = unsafe { first.add(MAX_NESTING) };
@@ -33,7 +34,9 @@ pub(crate) struct Records(*mut [Record; RECORDS]);
 impl Records {
     /// Takes them from the thread.
     pub(crate) fn take(thread: &Thread) -> Records {
-        let first = thread.records.swap(std::ptr::null_mut(), Ordering::Relaxed);
+        let first = thread
+            .records
+            .swap(core::ptr::null_mut(), Ordering::Relaxed);
         Records(first.cast())
     }
 }
@@ -58,7 +61,7 @@ impl Thread {
         }
         // SAFETY: `make` made the array of RECORDS, all atomics; it is freed after the thread has
         // left the registry.
-        unsafe { std::slice::from_raw_parts(first, RECORDS) }
+        unsafe { core::slice::from_raw_parts(first, RECORDS) }
     }
 
     /// The records of the calls that wait, outermost first, each with its number. They may change
@@ -128,7 +131,7 @@ pub(super) fn push(thread: &Thread) {
     copy(&record.context, &thread.context);
     narrow(&record.foreign, &thread.foreign);
     copy(&record.plan_rsp, &thread.plan_rsp);
-    let detail = std::mem::take(&mut extra.detail);
+    let detail = core::mem::take(&mut extra.detail);
     record.detail.store(detail, Ordering::Relaxed);
     extra.messages[depth] = extra.message.take();
     copy(&record.sequence, &thread.sequence);
@@ -140,7 +143,7 @@ pub(super) fn push(thread: &Thread) {
     next.limit.store(extra.next_limit, Ordering::Release);
     thread
         .record
-        .store(std::ptr::from_ref(next).cast_mut(), Ordering::Release);
+        .store(core::ptr::from_ref(next).cast_mut(), Ordering::Release);
     thread.sequence.store(number, Ordering::Release);
     compiler_fence(Ordering::SeqCst);
     // From here on no abort signal for the waiting call changes these; one that came before is in
@@ -192,7 +195,7 @@ fn pop(thread: &Thread, depth: usize) -> (&Record, bool) {
     extra.message = extra.messages[depth].take();
     thread
         .record
-        .store(std::ptr::from_ref(record).cast_mut(), Ordering::Release);
+        .store(core::ptr::from_ref(record).cast_mut(), Ordering::Release);
     (record, peer)
 }
 

@@ -74,7 +74,7 @@ pub enum Refusal {
     /// An earlier fault closed the domain.
     Poisoned,
     /// A fault's restart policy lets the domain rest for so long.
-    Resting(std::time::Duration),
+    Resting(core::time::Duration),
     /// Somebody has the domain for itself.
     Busy,
     /// The domain is being moved: a reason to wait, which no caller sees.
@@ -137,7 +137,7 @@ impl Refusal {
         let (kind, detail) = (word & 0xff, word >> 8);
         Some(match kind {
             2 => Refusal::Poisoned,
-            3 => Refusal::Resting(std::time::Duration::from_nanos(detail)),
+            3 => Refusal::Resting(core::time::Duration::from_nanos(detail)),
             4 => Refusal::Busy,
             5 => Refusal::Closed,
             6 => Refusal::SignalBlocked(detail as i32),

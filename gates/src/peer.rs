@@ -14,7 +14,9 @@
 mod call;
 
 pub use call::error;
-pub(super) use call::{failed, function, say};
+pub(super) use call::failed;
+#[cfg(feature = "linux")]
+pub(super) use call::{function, say};
 
 use super::block::Block;
 use super::callee::{CALLER_FACTS, ForCallers};
@@ -23,9 +25,9 @@ use super::entry::{Entry, Manner};
 use super::gate;
 use super::map::MapError;
 use super::registers;
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
 use postern_image::Signature;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use thiserror::Error;
 
 /// A peer's need of stack that says: not by the peer gate.

@@ -14,7 +14,7 @@
 
 use super::control::{Control, ServiceEntry};
 use super::end_request::EndRequest;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Deepest nesting host → extension → service or peer → extension …
 pub const MAX_NESTING: usize = 64;
@@ -64,7 +64,7 @@ impl Record {
 
     /// Whether it is that of a call of this domain's, or was a moment ago.
     pub fn is_of(&self, control: &Control) -> bool {
-        std::ptr::eq(self.control.load(Ordering::SeqCst), control)
+        core::ptr::eq(self.control.load(Ordering::SeqCst), control)
     }
 
     /// The longest time of the call with this number in nanoseconds (0 is none), if the record is

@@ -6,11 +6,14 @@
 use super::call_state::CallPhase;
 use super::control::Control;
 use super::registers::integer_mask;
+#[cfg(feature = "linux")]
+use super::sync::catch;
 use super::thread::{self, Thread};
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::arch::global_asm;
+use core::sync::atomic::Ordering;
 use postern_image::Type;
-use std::arch::global_asm;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 
 /// Stack that a service gets when it declares nothing.
 pub const DEFAULT_STACK: usize = 64 << 10;
@@ -24,6 +27,7 @@ pub trait Body: Send + Sync + 'static {
 }
 
 /// The C function for bodies of type `B`: one for results in rax, one for results in xmm0.
+#[cfg(feature = "linux")]
 pub(crate) fn address<B: Body>(result: Option<Type>) -> usize {
     match result {
         Some(Type::F32 | Type::F64) => float::<B> as *const () as usize,
@@ -31,6 +35,7 @@ pub(crate) fn address<B: Body>(result: Option<Type>) -> usize {
     }
 }
 
+#[cfg(feature = "linux")]
 #[inline(always)]
 fn run<B: Body>(integers: [u64; 6], floats: [f64; 8]) -> u64 {
     let thread = thread::current();
@@ -46,9 +51,7 @@ fn run<B: Body>(integers: [u64; 6], floats: [f64; 8]) -> u64 {
         )
     };
     let floats = floats.map(f64::to_bits);
-    match catch_unwind(AssertUnwindSafe(|| {
-        body.invoke(control, &integers, &floats)
-    })) {
+    match catch(|| body.invoke(control, &integers, &floats)) {
         Ok(bits) => bits,
         Err(panic) => {
             panicked(thread, panic);
@@ -63,7 +66,7 @@ pub struct Gone;
 
 /// Ends the innermost call with a panic of the host's, which goes on in whoever made the call.
 #[cold]
-pub(crate) fn panicked(thread: &Thread, panic: Box<dyn std::any::Any + Send>) {
+pub(crate) fn panicked(thread: &Thread, panic: Box<dyn core::any::Any + Send>) {
     if panic.is::<Gone>() {
         return end_when_back_of(thread, super::outcome::ANOTHER, 0, None);
     }
@@ -175,15 +178,16 @@ global_asm!(
     "POSTERN_NARROW r8, 32",
     "POSTERN_NARROW r9, 40",
     "jmp [rax + {function}]",
-    masks = const std::mem::offset_of!(Narrow, masks),
-    signs = const std::mem::offset_of!(Narrow, signs),
-    function = const std::mem::offset_of!(Narrow, function),
+    masks = const core::mem::offset_of!(Narrow, masks),
+    signs = const core::mem::offset_of!(Narrow, signs),
+    function = const core::mem::offset_of!(Narrow, function),
 );
 
 unsafe extern "C" {
     static postern_narrow: u8;
 }
 
+#[cfg(feature = "linux")]
 extern "C" fn integer<B: Body>(
     i0: u64,
     i1: u64,
@@ -203,6 +207,7 @@ extern "C" fn integer<B: Body>(
     run::<B>([i0, i1, i2, i3, i4, i5], [f0, f1, f2, f3, f4, f5, f6, f7])
 }
 
+#[cfg(feature = "linux")]
 extern "C" fn float<B: Body>(
     i0: u64,
     i1: u64,

@@ -20,10 +20,10 @@ use super::payload::CallPayload;
 use super::peer;
 use super::register;
 use super::stale::{discard_stale, is_stale};
+use super::sync::catch;
 use super::thread::{self, Thread};
-use std::arch::asm;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
+use core::arch::asm;
+use core::sync::atomic::Ordering;
 
 const RETRY: u32 = 0;
 const FULL: u32 = 1;
@@ -79,7 +79,7 @@ fn slow(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
         };
         // The host's own code runs in there: the constructors' services, destructors of an old
         // version.
-        let instead = catch_unwind(AssertUnwindSafe(|| (above().instead)(entry, refusal)));
+        let instead = catch(|| (above().instead)(entry, refusal));
         match instead.unwrap_or(Err(refusal)) {
             Ok(other) if other.takes_the_same(entry) => entry = other,
             Ok(_) => break,
@@ -133,7 +133,7 @@ fn from_handler(thread: &Thread, frame: u64) -> Option<Refusal> {
 pub fn make_ready(entry: &Entry) -> Result<(), Refusal> {
     let (thread, control) = (thread::current(), entry.control());
     if thread.extra.load(Ordering::Relaxed).is_null() {
-        let frame = std::ptr::from_ref(&control) as u64;
+        let frame = core::ptr::from_ref(&control) as u64;
         register::register(thread, frame)?;
     }
     thread::divert(thread);
@@ -242,13 +242,13 @@ fn check_state(
 
 /// Whether only this thread may enter the domain now.
 fn owns(thread: &Thread, control: &Control) -> bool {
-    control.owner.load(Ordering::SeqCst) == std::ptr::from_ref(thread) as u64
+    control.owner.load(Ordering::SeqCst) == core::ptr::from_ref(thread) as u64
 }
 
 /// Whether a call of this thread is inside the domain. If it is closed for a moment all the same,
 /// then by the thread itself, which runs its constructors, or by one that will find it occupied.
 fn waits_in(thread: &Thread, control: &Control) -> bool {
-    let here = |c: *const Control| std::ptr::eq(c, control);
+    let here = |c: *const Control| core::ptr::eq(c, control);
     let innermost = thread.call_state.own() == CallPhase::InService
         && here(thread.control.load(Ordering::Relaxed));
     let mut waiting = thread.waiting();
@@ -264,7 +264,7 @@ fn plan(
     nested: bool,
     foreign: bool,
 ) -> Result<(), Refusal> {
-    if std::ptr::eq(
+    if core::ptr::eq(
         thread.record.load(Ordering::Relaxed),
         thread.last_record.load(Ordering::Relaxed),
     ) {
@@ -289,7 +289,7 @@ fn plan(
     if own {
         let (low, top) = thread.extra().own_stack()?;
         // Below the calls that wait on it already.
-        let top = std::iter::once((&thread.foreign, &thread.service_rsp))
+        let top = core::iter::once((&thread.foreign, &thread.service_rsp))
             .filter(|_| nested)
             .chain(thread.waiting().map(|(_, r)| (&r.foreign, &r.service_rsp)))
             .filter(|(foreign, _)| foreign.load(Ordering::Relaxed) != 0)
@@ -371,7 +371,7 @@ fn payload<'a>(thread: &Thread, entry: &Entry) -> Option<&'a mut CallPayload<'st
     let payload = unsafe { thread.payload.load(Ordering::Relaxed).as_mut() };
     thread
         .payload
-        .store(std::ptr::null_mut(), Ordering::Relaxed);
+        .store(core::ptr::null_mut(), Ordering::Relaxed);
     payload
 }
 
@@ -390,8 +390,8 @@ fn below_live_frames(thread: &Thread, control: &Control, top: u32) -> Result<u32
                 r.service_r15.load(Ordering::Relaxed),
             )
         })
-        .chain(std::iter::once(current))
-        .filter(|&(c, _)| std::ptr::eq(c, control))
+        .chain(core::iter::once(current))
+        .filter(|&(c, _)| core::ptr::eq(c, control))
         .map(|(_, r15)| r15)
         .min();
     let Some(r15) = lowest else { return Ok(top) };
@@ -457,7 +457,7 @@ pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
     }
     let fault = extra.fault;
     extra.fault.kind = 0;
-    let detail = std::mem::take(&mut extra.detail);
+    let detail = core::mem::take(&mut extra.detail);
     let message = extra
         .message
         .take()

@@ -4,8 +4,8 @@ use super::call_state::CallPhase;
 use super::control::Control;
 use super::nesting::leave;
 use super::thread::{self, Thread};
-use std::arch::asm;
-use std::sync::atomic::Ordering;
+use core::arch::asm;
+use core::sync::atomic::Ordering;
 
 /// Forgets calls whose frames the host has left behind by longjmp or by unwinding: they lie below
 /// the present one on the thread's own stack.

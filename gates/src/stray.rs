@@ -10,11 +10,13 @@
 
 use super::above::{Ended, above};
 use super::call_state::CallPhase;
+use super::machine;
 use super::mask::SignalsBlocked;
 use super::outcome::{self, RawFault};
 use super::record::Record;
 use super::thread::{self, Thread};
-use std::sync::atomic::Ordering;
+use alloc::borrow::ToOwned;
+use core::sync::atomic::Ordering;
 
 const MESSAGE: &str = "a service returned before a call that began later on this thread had ended; calls on coroutines of one thread must end in the reverse order of their beginning";
 const NOWHERE: &str = "postern: a service returned on another thread than it was called on, or on another stack: a coroutine that is in a service must stay on its thread\n";
@@ -34,7 +36,8 @@ pub(crate) unsafe extern "C" fn service_stray(thread: &Thread, rsp: u64) -> u64 
     // The innermost such: one that the host has left by longjmp, and not said so, may have been at
     // the same place before.
     let Some(last) = thread.records()[..depth].iter().rposition(waits) else {
-        nowhere();
+        // There is no call to end: going on would be another thread's, or nobody's.
+        machine::abandon(NOWHERE);
     };
     // A call that came by the peer gate goes with the one that waits for it there: nobody could
     // come back to that before its turn.
@@ -80,15 +83,6 @@ fn remove(thread: &Thread, first: usize, end: usize) {
     }
     let messages = &mut thread.extra().messages;
     messages[first..].rotate_left(gone);
-    let own = std::ptr::from_ref(&records[depth - gone]);
+    let own = core::ptr::from_ref(&records[depth - gone]);
     thread.record.store(own.cast_mut(), Ordering::SeqCst);
-}
-
-/// There is no call to end: going on would be another thread's, or nobody's.
-fn nowhere() -> ! {
-    // SAFETY: writes a string, and ends the process.
-    unsafe {
-        libc::write(2, NOWHERE.as_ptr().cast(), NOWHERE.len());
-        libc::abort()
-    }
 }

@@ -9,14 +9,13 @@ use super::atomic_box::OnceBox;
 use super::bulk::Function;
 use super::machine;
 use super::map::{MapError, Mapping};
-use super::thread::SERVICE_GATE;
+use super::slots::slot_code;
 use postern_image::{ImageFile, MemoryLayout};
-use postern_verifier::window::{FILL, PAD, SLOT_SIZE};
+use postern_verifier::window::{FILL, SLOT_SIZE};
 use postern_verifier::{
     Bounds, Facts, Layout, Links, Profile, Segment, Starts, Violation, bounded_buffer_len,
     buffer_len, verify, verify_within,
 };
-use postern_x86::{Assembler, Gpr, Mem};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -240,19 +239,4 @@ fn lay_out(image: &ImageFile<'_>, slots: &[&str], stack_top: &[u8]) -> io::Resul
     file.write_all_at(stack_top, at(layout.data) - stack_top.len() as u64)?;
     machine::seal(&file)?;
     Ok(file)
-}
-
-/// The gate slots: landing pad, number into r11d, jump through thread-local state. No address of
-/// the host. Those of some names lead to the memory gate, all others to the service gate.
-fn slot_code(slots: &[&str]) -> Vec<u8> {
-    let mut asm = Assembler::new();
-    for (k, name) in (0..).zip(slots) {
-        let word = Function::of(name).map_or(SERVICE_GATE, Function::word);
-        asm.bytes(&PAD);
-        asm.mov_imm32(Gpr::R11, k);
-        asm.jmp_rm(Mem::absolute(machine::thread_offset() + word as i32).fs());
-        asm.align(SLOT_SIZE as usize, FILL);
-    }
-    asm.align(4096, FILL);
-    asm.take_code()
 }

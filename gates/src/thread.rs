@@ -18,10 +18,13 @@ use super::mask::SignalStack;
 use super::outcome::RawFault;
 use super::payload::CallPayload;
 use super::record::Record;
-use std::arch::asm;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use super::sync::{Mutex, MutexGuard};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::arch::asm;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Sequence numbers of nested calls have this bit, so that they never meet those that the fast path
 /// counts.
@@ -126,20 +129,20 @@ pub struct Thread {
 const _: () = assert!(size_of::<Thread>() <= 320);
 
 /// Offset of the word that gate slots jump through.
-pub(crate) const SERVICE_GATE: usize = std::mem::offset_of!(Thread, service_gate);
+pub(crate) const SERVICE_GATE: usize = core::mem::offset_of!(Thread, service_gate);
 /// The same of the first word for slots of the memory gate.
-pub(crate) const MEMORY_GATES: usize = std::mem::offset_of!(Thread, memory_gates);
+pub(crate) const MEMORY_GATES: usize = core::mem::offset_of!(Thread, memory_gates);
 
 /// Offsets of the words that tests look at from outside: call state, number, number of nested
 /// calls, domain, and a wish's two words.
 #[cfg(feature = "testing")]
 const OFFSETS: [usize; 6] = [
-    std::mem::offset_of!(Thread, call_state),
-    std::mem::offset_of!(Thread, sequence),
-    std::mem::offset_of!(Thread, nested),
-    std::mem::offset_of!(Thread, control),
-    std::mem::offset_of!(Thread, request),
-    std::mem::offset_of!(Thread, request_kind),
+    core::mem::offset_of!(Thread, call_state),
+    core::mem::offset_of!(Thread, sequence),
+    core::mem::offset_of!(Thread, nested),
+    core::mem::offset_of!(Thread, control),
+    core::mem::offset_of!(Thread, request),
+    core::mem::offset_of!(Thread, request_kind),
 ];
 
 /// What only the thread itself (and its signal handlers) uses.
@@ -155,7 +158,7 @@ pub(crate) struct Extra {
     /// Words that go with it.
     pub(crate) message: Option<String>,
     /// A panic of a service, on its way around the extension.
-    pub(crate) panic: Option<Box<dyn std::any::Any + Send>>,
+    pub(crate) panic: Option<Box<dyn core::any::Any + Send>>,
     /// The host's x87 environment while an extension may have changed it ([`super::host`]).
     pub(crate) x87: X87,
     /// Bounds of the thread's own stack: lowest usable address, top.
@@ -390,7 +393,7 @@ impl Control {
     /// nobody.
     pub fn admit_me(&self, me: bool) {
         let owner = match me {
-            true => std::ptr::from_ref(current()) as u64,
+            true => core::ptr::from_ref(current()) as u64,
             false => 0,
         };
         self.owner.store(owner, Ordering::SeqCst);

@@ -3,8 +3,9 @@
 
 use super::{BLOCK, Control, FIRST, LAYER, NEXT, OPENED};
 use crate::map::{self, MapError, Mapping};
-use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 /// The reserved table and its free list.
 pub(crate) struct Table {
@@ -89,7 +90,8 @@ impl Control {
         for word in words {
             word.store(0, Ordering::Relaxed);
         }
-        self.services.store(std::ptr::null_mut(), Ordering::Relaxed);
+        self.services
+            .store(core::ptr::null_mut(), Ordering::Relaxed);
         self.facts.store(0, Ordering::Relaxed);
         self.stack_log2.store(0, Ordering::Relaxed);
         self.stacks_given.store(0, Ordering::Relaxed);

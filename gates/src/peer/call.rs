@@ -8,9 +8,9 @@ use crate::gate::STATUS_OK;
 use crate::outcome;
 use crate::shim;
 use crate::thread::{self, Thread};
-use std::any::Any;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use alloc::sync::Arc;
+use core::any::Any;
+use core::sync::atomic::Ordering;
 
 /// rax and xmm0.
 #[repr(C)]
@@ -26,7 +26,11 @@ const NOTHING: Both = Both {
 
 /// The function of every [`crate::control::ServiceEntry`] that a peer serves.
 pub(crate) fn function() -> usize {
-    call as *const () as usize
+    #[cfg(feature = "linux")]
+    let function = call as *const () as usize;
+    #[cfg(not(feature = "linux"))]
+    let function = &raw const postern_peer_called as usize;
+    function
 }
 
 impl Callee {
@@ -34,7 +38,7 @@ impl Callee {
     pub fn peer(peer: Peer, with: impl Any + Send + Sync) -> Callee {
         let callers = peer.callers;
         let both = Arc::new((peer, with));
-        let context = std::ptr::from_ref(&both.0) as usize;
+        let context = core::ptr::from_ref(&both.0) as usize;
         // SAFETY: the function of peers, and one that is in what is kept, which is not moved.
         unsafe { Callee::of_peer(function(), context, both, callers) }
     }
@@ -49,6 +53,7 @@ unsafe fn peer<'a>(context: u64) -> &'a Peer {
     unsafe { &*(context as *const Peer) }
 }
 
+#[cfg(feature = "linux")]
 #[allow(clippy::too_many_arguments)]
 extern "C" fn call(
     i0: u64,
@@ -66,6 +71,57 @@ extern "C" fn call(
     f6: f64,
     f7: f64,
 ) -> Both {
+    let floats = [f0, f1, f2, f3, f4, f5, f6, f7].map(f64::to_bits);
+    served([i0, i1, i2, i3, i4, i5], floats)
+}
+
+/// All registers that carry arguments, and what becomes of rax and xmm0.
+#[cfg(not(feature = "linux"))]
+#[repr(C)]
+struct Spilled {
+    integers: [u64; 6],
+    floats: [u64; 8],
+    result: [u64; 2],
+}
+
+// Where the library is built without vector registers, these go by memory.
+#[cfg(not(feature = "linux"))]
+core::arch::global_asm!(
+    ".p2align 4",
+    ".globl postern_peer_called",
+    ".hidden postern_peer_called",
+    "postern_peer_called:",
+    "sub rsp, 136",
+    "mov [rsp], rdi",
+    "mov [rsp + 8], rsi",
+    "mov [rsp + 16], rdx",
+    "mov [rsp + 24], rcx",
+    "mov [rsp + 32], r8",
+    "mov [rsp + 40], r9",
+    ".irp n, 0, 1, 2, 3, 4, 5, 6, 7",
+    "movq qword ptr [rsp + 48 + 8 * \\n], xmm\\n",
+    ".endr",
+    "mov rdi, rsp",
+    "call {called}",
+    "mov rax, [rsp + 112]",
+    "movq xmm0, qword ptr [rsp + 120]",
+    "add rsp, 136",
+    "ret",
+    called = sym called,
+);
+
+#[cfg(not(feature = "linux"))]
+unsafe extern "C" {
+    static postern_peer_called: u8;
+}
+
+#[cfg(not(feature = "linux"))]
+extern "C" fn called(spilled: &mut Spilled) {
+    let Both { integer, float } = served(spilled.integers, spilled.floats);
+    spilled.result = [integer, float.to_bits()];
+}
+
+fn served(integers: [u64; 6], floats: [u64; 8]) -> Both {
     let thread = thread::current();
     // SAFETY: the service gate stored the context of the very entry whose function this is, which
     // is the address of a Peer that the calling domain's table of services keeps.
@@ -78,13 +134,12 @@ extern "C" fn call(
     if shim::ending_of(thread) || asked_to_end(thread) {
         return NOTHING;
     }
-    if shim::lacks_stack(thread, std::ptr::from_ref(&peer) as u64, peer.stack) {
+    if shim::lacks_stack(thread, core::ptr::from_ref(&peer) as u64, peer.stack) {
         shim::end_when_back_of(thread, outcome::SERVICE_STACK, 0, None);
         return NOTHING;
     }
     thread.extra().next_limit = peer.limit;
-    let floats = [f0, f1, f2, f3, f4, f5, f6, f7].map(f64::to_bits);
-    let returned = enter::all(&peer.entry, [i0, i1, i2, i3, i4, i5], floats, &[]);
+    let returned = enter::all(&peer.entry, integers, floats, &[]);
     thread.extra().next_limit = 0;
     if returned.status != STATUS_OK {
         failed(thread);

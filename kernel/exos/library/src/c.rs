@@ -1,3 +1,4 @@
 //! Functions that C's library asks for, by its names.
 
+mod extension;
 mod trusted;

@@ -7,10 +7,16 @@
 //! | [`start`] | from Aegis' entry to `main` |
 //! | [`c`] | functions that C's library asks for |
 //! | [`ipc`] | pipes, shared memory, calls to other processes |
+//! | [`extension`] | native code of others in domains inside the process |
+//! | `heap` | Rust's memory is C's |
 //!
 //! `unsafe` is in modules named `trusted` and in assembly, each block with its argument.
 #![no_std]
 
+extern crate alloc;
+
 pub mod c;
+pub mod extension;
+mod heap;
 pub mod ipc;
 pub mod start;

@@ -8,5 +8,6 @@ postern_aegis::program!(begin);
 
 fn begin() -> ! {
     entry::coprocessor(true);
+    trusted::set_thread_pointer();
     trusted::main()
 }

@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`extensions`] | extensions that programs load |
 //! | [`place`] | where things lie |
 //! | [`build`] | the library and the root environment |
 //! | [`cc`] | the compiler for programs |
@@ -21,6 +22,7 @@ pub mod build;
 pub mod cc;
 pub mod conformance;
 pub mod each;
+pub mod extensions;
 pub mod figures;
 pub mod inside;
 pub mod linux;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use postern_aegis_machine::emulator::Machine;
-use postern_exos_machine::{build, place, programs, software};
+use postern_exos_machine::{build, extensions, place, programs, software};
 
 /// Build ExOS and boot programs on it in an emulator.
 #[derive(Parser)]
@@ -53,6 +53,7 @@ fn boot(arguments: &Boot) -> Result<bool, Box<dyn Error>> {
         eprintln!("exos-machine: left out: {words}");
     }
     let mut files: Vec<_> = made.programs.into_iter().collect();
+    files.extend(extensions::make()?);
     files.push(("init".to_owned(), arguments.line.clone().into_bytes()));
     for file in &arguments.files {
         let (name, path) = file.split_once('=').ok_or("a file is NAME=PATH")?;

@@ -8,6 +8,7 @@ use postern_aegis_machine::package::{self, PackageError};
 use postern_aegis_machine::{build, place as aegis, program};
 use thiserror::Error;
 
+use crate::extensions::ENDING;
 use crate::place;
 
 /// Why there is nothing to boot.
@@ -37,7 +38,7 @@ pub fn prepare(files: &Files, folder: &Path) -> Result<Software, SoftwareError> 
     };
     let mut archive = Archive::default();
     for (name, bytes) in files {
-        if bytes.starts_with(b"\x7fELF") {
+        if bytes.starts_with(b"\x7fELF") && !name.ends_with(ENDING) {
             let program = program::loadable(bytes);
             let program = program.map_err(|e| SoftwareError::Program(name.clone(), e))?;
             archive.page_aligned(name, &program);

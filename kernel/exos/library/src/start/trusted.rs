@@ -1,6 +1,10 @@
 //! The way into C.
 
+use core::arch::asm;
 use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
+
+use postern_aegis::context::context;
 
 unsafe extern "C" {
     #[link_name = "main"]
@@ -18,6 +22,19 @@ extern "C" fn _init() {}
 /// As [`_init`].
 #[unsafe(no_mangle)]
 extern "C" fn _fini() {}
+
+/// Has the base of fs be the thread pointer, behind the variables of the only thread (`exos.ld`).
+pub fn set_thread_pointer() {
+    unsafe extern "C" {
+        #[link_name = "thread_pointer"]
+        static POINTER: u8;
+    }
+    let base = &raw const POINTER as u64;
+    context().fs.store(base, Relaxed);
+    // SAFETY: a base of this process's own, from which nothing was addressed before; Aegis lets
+    // programs set it.
+    unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
+}
 
 /// Runs the program to its end: constructors, `main`, `exit`.
 pub fn main() -> ! {

@@ -1,0 +1,56 @@
+//! What the gates ask of the library operating system that they are built into: one table of
+//! functions, given before the first image.
+//!
+//! Invariant: the table is given once, and never changes.
+
+use super::sync::OnceLock;
+use core::ops::Range;
+
+/// What may be done to pages that are the process's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// They are read.
+    Read,
+    /// And written.
+    ReadWrite,
+    /// Read and executed. Nobody writes them from then on.
+    ReadExecute,
+}
+
+/// There are no pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoPages;
+
+/// The functions. All ranges are whole pages, of addresses that nobody else has.
+pub struct Below {
+    /// Addresses for so many bytes, with nothing there, from a multiple of so many bytes on.
+    pub reserve: fn(u64, u64) -> Option<u64>,
+    /// Puts pages of zeros there, to be read and written.
+    pub open: fn(Range<u64>) -> Result<(), NoPages>,
+    /// Changes what may be done to pages that were put there.
+    pub protect: fn(Range<u64>, Access) -> Result<(), NoPages>,
+    /// Takes the pages that are there away.
+    pub close: fn(Range<u64>),
+    /// The process's own stack: lowest address that it may ever have, top. What lies below is never
+    /// there.
+    pub stack: fn() -> (u64, u64),
+    /// Nanoseconds since some moment.
+    pub now: fn() -> u64,
+    /// Ends the process with a word.
+    pub abandon: fn(&str) -> !,
+}
+
+static BELOW: OnceLock<&'static Below> = OnceLock::new();
+
+/// Gives the table. Only the first one counts.
+pub fn give(below: &'static Below) {
+    BELOW.get_or_init(|| below);
+}
+
+/// The table.
+pub(super) fn below() -> &'static Below {
+    match BELOW.get() {
+        Some(below) => below,
+        None => unreachable!("given before there are images"),
+    }
+}
