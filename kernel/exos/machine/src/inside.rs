@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use crate::each::{self, EachError, Ended, Plan};
 use crate::programs;
 
+/// The test that is run with both page tables.
+const BOTH: &str = "pages";
+
 /// Runs those whose names contain a word. They find the shell's programs and the demo's beside
 /// them, to start.
 pub fn run(processors: u32, only: &str) -> Result<BTreeMap<String, Ended>, EachError> {
-    let mut tests = programs::of("tests")?;
+    let mut tests = programs::with_inverted(programs::of("tests")?, BOTH);
     tests.retain(|test| test.name.contains(only));
     let mut others = programs::of("shell")?;
     others.extend(programs::of("demo")?);

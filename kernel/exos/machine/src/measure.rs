@@ -10,8 +10,7 @@ use postern_aegis_machine::said::{self, Figures, Trace};
 use postern_aegis_machine::status::Status;
 use thiserror::Error;
 
-use crate::cc::PageTable;
-use crate::programs::{self, Program, ProgramsError};
+use crate::programs::{self, INVERTED, Program, ProgramsError};
 use crate::software::{self, SoftwareError};
 
 /// Why there are no figures.
@@ -47,23 +46,12 @@ pub struct Measured {
     pub shares: Trace,
 }
 
-/// What the names of programs, and of their rows, end with which have an inverted page table.
-const INVERTED: &str = "-inverted";
-
 /// The program that is measured with both page tables.
 const BOTH: &str = "memory";
 
 /// The programs that measure, and those that they start.
 pub fn programs() -> Result<Vec<Program>, ProgramsError> {
-    let mut programs = programs::of("bench")?;
-    let both = programs.iter().find(|program| program.name == BOTH);
-    let inverted = both.map(|program| Program {
-        name: program.name.clone() + INVERTED,
-        page_table: PageTable::Inverted,
-        ..program.clone()
-    });
-    programs.extend(inverted);
-    Ok(programs)
+    Ok(programs::with_inverted(programs::of("bench")?, BOTH))
 }
 
 /// Whether a program measures; others are started by those that do.

@@ -76,6 +76,24 @@ pub fn of(folder: &str) -> Result<Vec<Program>, ProgramsError> {
     Ok(programs)
 }
 
+/// What names of programs with an inverted page table end with, and of their figures.
+pub const INVERTED: &str = "-inverted";
+
+/// The same, and once more with an inverted page table those of a name.
+pub fn with_inverted(mut programs: Vec<Program>, name: &str) -> Vec<Program> {
+    let again: Vec<_> = programs
+        .iter()
+        .filter(|program| program.name == name)
+        .map(|program| Program {
+            name: program.name.clone() + INVERTED,
+            page_table: PageTable::Inverted,
+            ..program.clone()
+        })
+        .collect();
+    programs.extend(again);
+    programs
+}
+
 /// The programs of all folders.
 pub fn all() -> Result<Vec<Program>, ProgramsError> {
     let mut programs = Vec::new();
