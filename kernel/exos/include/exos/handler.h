@@ -1,4 +1,5 @@
-/* Functions in C that the library calls while the program is interrupted: compiled without vector registers, which nobody saves. */
+/* Functions in C that the library calls while the program is interrupted: compiled without
+   vector registers, which nobody saves. */
 #ifndef EXOS_HANDLER_H
 #define EXOS_HANDLER_H
 
