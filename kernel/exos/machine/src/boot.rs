@@ -1,0 +1,69 @@
+//! `boot`: any program as the first process, at the terminal or for some time.
+
+use std::error::Error;
+use std::time::Duration;
+
+use clap::Args;
+use postern_aegis_machine::emulator::Machine;
+use postern_exos_machine::{build, extensions, programs, software};
+
+/// Boot a program as the first process
+#[derive(Args)]
+pub struct Arguments {
+    /// What the first process is called with
+    #[arg(default_value = "sh")]
+    line: String,
+    /// Files for the archive: `NAME=PATH`
+    #[arg(short, long = "file", value_name = "NAME=PATH")]
+    files: Vec<String>,
+    /// A small file of the archive: `seed=5`
+    #[arg(short, long = "set", value_name = "NAME=VALUE")]
+    parameters: Vec<String>,
+    /// How many processors
+    #[arg(short, long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
+    processors: u32,
+    /// Count instructions: a nanosecond of the machine's is one, and every run is the same
+    #[arg(short, long)]
+    counted: bool,
+    /// End the machine after so many seconds; without it, the terminal is the serial line
+    #[arg(short, long, value_name = "SECONDS")]
+    limit: Option<u64>,
+}
+
+/// Boots it.
+pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    build::all()?;
+    let made = programs::make_some(&programs::all()?)?;
+    for words in made.failures {
+        eprintln!("exos-machine: left out: {words}");
+    }
+    // Of two with a name the first is found: the user's.
+    let mut files = vec![("init".to_owned(), arguments.line.clone().into_bytes())];
+    for file in &arguments.files {
+        let (name, path) = file.split_once('=').ok_or("--file: it is NAME=PATH")?;
+        let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+        files.push((name.to_owned(), bytes));
+    }
+    for parameter in &arguments.parameters {
+        let (name, value) = parameter.split_once('=').ok_or("--set: it is NAME=VALUE")?;
+        files.push((name.to_owned(), value.as_bytes().to_vec()));
+    }
+    files.extend(made.programs);
+    files.extend(extensions::make()?);
+    let folder = tempfile::tempdir()?;
+    let software = software::prepare(&files, folder.path())?;
+    let mut machine = Machine {
+        processors: arguments.processors,
+        counted: arguments.counted,
+        ..Machine::default()
+    };
+    let status = match arguments.limit {
+        None => machine.attend(&software)?,
+        Some(limit) => {
+            machine.limit = Duration::from_secs(limit);
+            machine.run(&software, |line| println!("{line}"))?.status
+        }
+    };
+    eprintln!("exos-machine: {status}");
+    Ok(status.is_well())
+}
