@@ -11,6 +11,7 @@ use postern_aegis_machine::emulator::{EmulatorError, Machine};
 use postern_aegis_machine::status::Status;
 use thiserror::Error;
 
+use crate::extensions::ExtensionsError;
 use crate::programs::{self, ProgramsError};
 use crate::software::{self, SoftwareError};
 
@@ -20,6 +21,9 @@ pub enum EachError {
     /// There is no program that starts the others.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
+    /// An extension that the programs load cannot be made.
+    #[error(transparent)]
+    Extensions(#[from] ExtensionsError),
     /// There is nothing to boot.
     #[error(transparent)]
     Software(#[from] SoftwareError),

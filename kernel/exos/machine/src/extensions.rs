@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use postern_toolchain::Language;
-use postern_toolchain::driver::{DriverError, run_captured};
+use postern_toolchain::driver::run_captured;
 use thiserror::Error;
 
 use crate::place;
@@ -19,7 +19,7 @@ pub const ENDING: &str = ".px";
 pub enum ExtensionsError {
     /// A source is wrong, or there is no compiler.
     #[error("{0}: {1}")]
-    Compile(String, DriverError),
+    Compile(String, String),
     /// A file or folder.
     #[error("{path}: {1}", path = .0.display())]
     File(PathBuf, std::io::Error),
@@ -63,6 +63,6 @@ fn one(source: &Path, name: &str) -> Result<Vec<u8>, ExtensionsError> {
     let mut arguments: Vec<OsString> = words.map(OsString::from).into();
     arguments.extend([to.clone().into(), source.into()]);
     run_captured(Language::C, &arguments)
-        .map_err(|error| ExtensionsError::Compile(name.to_owned(), error))?;
+        .map_err(|error| ExtensionsError::Compile(name.to_owned(), error.to_string()))?;
     std::fs::read(&to).map_err(file(&to))
 }

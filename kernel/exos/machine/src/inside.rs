@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::each::{self, EachError, Ended, Plan};
-use crate::programs;
+use crate::{extensions, programs};
 
 /// The test that is run with both page tables.
 const BOTH: &str = "pages";
@@ -15,7 +15,8 @@ pub fn run(processors: u32, only: &str) -> Result<BTreeMap<String, Ended>, EachE
     tests.retain(|test| test.name.contains(only));
     let mut others = programs::of("shell")?;
     others.extend(programs::of("demo")?);
-    let (tests, others) = (programs::make(&tests)?, programs::make(&others)?);
+    let (tests, mut others) = (programs::make(&tests)?, programs::make(&others)?);
+    others.extend(extensions::make()?);
     let plan = Plan {
         processors,
         seconds: 30,
