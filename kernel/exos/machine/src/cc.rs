@@ -264,9 +264,9 @@ impl Tools {
         if compile.links {
             gcc.args(LINK).args(compile.page_table.definition());
             gcc.arg("-T").arg(script()).arg("-L").arg(&self.lib);
-            gcc.args(["-x", "none", "-Wl,--start-group"]);
-            gcc.arg(place::library());
-            gcc.args(["-lc", "-lm", "-lgcc", "-Wl,--end-group"]);
+            // gcc's functions of the compiler before those that come with Rust's.
+            gcc.args(["-x", "none", "-Wl,--start-group", "-lc", "-lm", "-lgcc"]);
+            gcc.arg(place::library()).arg("-Wl,--end-group");
         }
         gcc
     }
