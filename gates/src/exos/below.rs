@@ -27,9 +27,11 @@ pub struct Below {
     pub reserve: fn(u64, u64) -> Option<u64>,
     /// Puts pages of zeros there, to be read and written.
     pub open: fn(Range<u64>) -> Result<(), NoPages>,
+    /// Has pages of zeros come there when they are touched, to be read and written.
+    pub promise: fn(Range<u64>) -> Result<(), NoPages>,
     /// Changes what may be done to pages that were put there.
     pub protect: fn(Range<u64>, Access) -> Result<(), NoPages>,
-    /// Takes the pages that are there away.
+    /// Takes the pages that are there away, and those that were promised.
     pub close: fn(Range<u64>),
     /// The process's own stack: lowest address that it may ever have, top. What lies below is never
     /// there.

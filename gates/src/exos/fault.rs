@@ -85,6 +85,18 @@ pub fn excepted(
     true
 }
 
+/// A copy between host and window met a page that did not come: it ends there, and says so. False
+/// if it was no copy.
+pub fn ends_copy(registers: &mut Registers) -> bool {
+    match memory::after_fault(registers.words[RIP] as usize) {
+        Some(over) => {
+            registers.words[RIP] = over as u64;
+            true
+        }
+        None => false,
+    }
+}
+
 /// Calls that were seen at ends of slices, by depth: number, and when it was seen first.
 static SEEN: [[AtomicU64; 2]; MAX_NESTING + 1] =
     [const { [const { AtomicU64::new(0) }; 2] }; MAX_NESTING + 1];

@@ -61,11 +61,18 @@ impl Window {
                 (layout.stack, heap_end, Right::Write),
             ],
         };
-        for (start, end, _) in window.parts {
-            window.open(start, end)?;
+        for (start, end, right) in window.parts {
+            match right {
+                _ if start >= end => {}
+                Right::Write => (below().promise)(window.at(start)..window.at(end))?,
+                _ => (below().open)(window.at(start)..window.at(end))?,
+            }
         }
-        window.put_info(layout.heap_start, heap_end, layout.stack_size);
-        window.put(text, 0);
+        let filled =
+            window.put_info(layout.heap_start, heap_end, layout.stack_size) && window.put(text, 0);
+        if !filled {
+            return Err(MapError::Refused);
+        }
         for (start, end, right) in window.parts {
             let access = match right {
                 Right::Run => Access::ReadExecute,
@@ -83,9 +90,11 @@ impl Window {
     pub fn refresh(&self, text: &Text) -> Result<(), MapError> {
         let (start, end, _) = self.parts[3];
         (below().close)(self.at(start)..self.at(end));
-        self.open(start, end)?;
-        self.put(text, start);
-        Ok(())
+        (below().promise)(self.at(start)..self.at(end))?;
+        match self.put(text, start) {
+            true => Ok(()),
+            false => Err(MapError::Refused),
+        }
     }
 
     /// Address of offset 0.
@@ -127,8 +136,7 @@ impl Window {
         if !self.may(offset, from.len(), true) {
             return false;
         }
-        self.copy(offset, from);
-        true
+        self.copy(offset, from)
     }
 
     /// Copies out of the window. False if not all of it may be read.
@@ -145,27 +153,21 @@ impl Window {
         self.base + u64::from(offset)
     }
 
-    fn open(&self, start: u32, end: u32) -> Result<(), MapError> {
-        match start < end {
-            true => Ok((below().open)(self.at(start)..self.at(end))?),
-            false => Ok(()),
-        }
-    }
-
     /// Copies to what was opened.
-    fn copy(&self, offset: u32, from: &[u8]) {
+    fn copy(&self, offset: u32, from: &[u8]) -> bool {
         let to = self.at(offset) as usize;
         // SAFETY: a range of the window's own that was opened; no reference is made of windows.
-        let _ = unsafe { memory::copy(from.as_ptr() as usize, to, from.len()) };
+        unsafe { memory::copy(from.as_ptr() as usize, to, from.len()) }.is_ok()
     }
 
-    /// What new windows have from an offset on. (What is not said is zero already.)
-    fn put(&self, text: &Text, from: u32) {
-        let values = text.first_values().filter(|(at, _)| *at >= from);
-        values.for_each(|(at, bytes)| self.copy(at, bytes));
+    /// What new windows have from an offset on. (What is not said is zero already.) False if there
+    /// are no pages.
+    fn put(&self, text: &Text, from: u32) -> bool {
+        let mut values = text.first_values().filter(|(at, _)| *at >= from);
+        values.all(|(at, bytes)| self.copy(at, bytes))
     }
 
-    fn put_info(&self, heap_start: u32, heap_end: u32, stack_size: u32) {
+    fn put_info(&self, heap_start: u32, heap_end: u32, stack_size: u32) -> bool {
         let mut info = [0u8; (INFO_STACK_MASK + 4 - INFO) as usize];
         let mut put = |offset: u32, bytes: &[u8]| {
             let at = (offset - INFO) as usize;
@@ -176,7 +178,7 @@ impl Window {
         put(INFO_HEAP_START, &heap_start.to_le_bytes());
         put(INFO_HEAP_END, &heap_end.to_le_bytes());
         put(INFO_STACK_MASK, &(stack_size - 1).to_le_bytes());
-        self.copy(INFO, &info);
+        self.copy(INFO, &info)
     }
 }
 

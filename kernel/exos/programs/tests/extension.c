@@ -84,6 +84,26 @@ static void access_wrong(void)
     is("data after a reset", PT_SYM(domain, int, "i()", next, (void))(), 1);
 }
 
+/* Pages come when they are touched, as many as the domain may have, and are zero again after a reset. */
+static void heap(void)
+{
+    int (*read_at)(unsigned) = PT_SYM(domain, int, "i(I)", read_at, (unsigned));
+    void (*write_at)(unsigned, int) = PT_SYM(domain, void, "v(Ii)", write_at, (unsigned, int));
+    unsigned start = read_at(0x10010), end = read_at(0x10014);
+    is("the heap", end - start, 65536);
+    for (unsigned at = start; at < end; at += 4096)
+        write_at(at, at);
+    is("the heap's first page", read_at(start), start);
+    is("the host's look", pt_domain_read(domain, end - 4096, &(unsigned){0}, 4), 0);
+    is("reset", pt_domain_reset(domain), 0);
+    is("the heap after a reset", read_at(end - 4096), 0);
+    unsigned copied = 1;
+    is("the host's look", pt_domain_read(domain, start, &copied, 4), 0);
+    is("a page that nobody touched", copied, 0);
+    write_at(end, 1);
+    ended("a write behind the heap", PT_FAULT_HEAP_LIMIT);
+}
+
 static void control_wrong(void)
 {
     int (*jump)(unsigned) = PT_SYM(domain, int, "i(I)", jump, (unsigned));
@@ -214,6 +234,7 @@ int main(void)
     is("another type", pt_domain_sym(domain, "half", "i(i)") != NULL, 0);
     ended("nothing wrong", PT_FAULT_NONE);
     access_wrong();
+    heap();
     control_wrong();
     services();
     peers(image, options);

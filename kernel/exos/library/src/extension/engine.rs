@@ -109,14 +109,32 @@ macro_rules! registers {
     };
 }
 
+const PAGE_FAULT: u64 = 14;
+/// In a page fault's code: the page is there.
+const PRESENT: u64 = 1;
+
 fn excepted(frame: &mut Frame) {
     let mut registers = registers!(frame);
+    let missing = frame.vector == PAGE_FAULT && frame.code & PRESENT == 0;
+    let window = missing && pages::in_windows(frame.address);
+    if window {
+        // Who waits for a page may give the processor away: the base of gs comes back then.
+        trusted::keep_base();
+        if pages::touched(frame.address) {
+            return;
+        }
+        if fault::ends_copy(&mut registers) {
+            frame.rip = registers.words[15];
+            return;
+        }
+    }
     let exception = Exception {
         vector: frame.vector,
         code: frame.code,
         address: frame.address,
     };
-    if fault::excepted(exception, &mut registers, mapped) {
+    let others = |control: &Control, offset, code| !window && mapped(control, offset, code);
+    if fault::excepted(exception, &mut registers, others) {
         (frame.rip, frame.rsp) = (registers.words[15], registers.words[16]);
         frame.rflags = registers.flags;
         return;

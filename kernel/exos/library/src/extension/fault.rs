@@ -212,6 +212,8 @@ impl Fault {
             return FaultKind::DataStackOverflow;
         }
         match raw.error & WRITE != 0 {
+            // It has the right, and no page came.
+            _ if window.right(address) == Right::Write => FaultKind::HeapLimit,
             true if window.right(address) != Right::None => FaultKind::ReadOnly,
             _ if (heap_end..heap_end.saturating_add(1 << 20).min(LIMIT)).contains(&address) => {
                 FaultKind::HeapLimit

@@ -1,11 +1,15 @@
 //! Pages for extensions: what the gates ask of memory and time.
 
+use alloc::vec;
+use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use postern_aegis::calls::{self, Target};
+use postern_aegis::memory::TABLE_SPAN;
 use postern_aegis::{Mapping, PAGE, memory, pages, println, slices, start, time};
 use postern_gates::below::{Access, Below, NoPages};
+use postern_gates::sync::{Mutex, MutexGuard};
 
 use super::trusted;
 
@@ -20,6 +24,7 @@ static NEXT: AtomicU64 = AtomicU64::new(FIRST);
 pub(super) static BELOW: Below = Below {
     reserve,
     open,
+    promise,
     protect,
     close,
     stack: trusted::stack,
@@ -43,7 +48,7 @@ fn each(range: &Range<u64>) -> impl Iterator<Item = u64> {
 fn open(range: Range<u64>) -> Result<(), NoPages> {
     for at in each(&range) {
         if memory::map_fresh(at, Mapping::WRITE).is_err() {
-            close(range.start..at);
+            free(range.start..at);
             return Err(NoPages);
         }
         trusted::zero(at);
@@ -64,7 +69,73 @@ fn protect(range: Range<u64>, access: Access) -> Result<(), NoPages> {
     Ok(())
 }
 
+/// A range whose pages come when they are touched. Which of its spans have a table is known here:
+/// where there is none, not even the processor's tables can be read.
+struct Promise {
+    range: Range<u64>,
+    tables: Vec<bool>,
+}
+
+impl Promise {
+    fn first(&self) -> u64 {
+        self.range.start & !(TABLE_SPAN - 1)
+    }
+}
+
+static PROMISES: Mutex<Vec<Promise>> = Mutex::new(Vec::new());
+
+fn promises() -> MutexGuard<'static, Vec<Promise>> {
+    PROMISES.lock().unwrap_or_else(|never| never.into_inner())
+}
+
+fn promise(range: Range<u64>) -> Result<(), NoPages> {
+    let spans = range.end.div_ceil(TABLE_SPAN) - range.start / TABLE_SPAN;
+    let mut all = promises();
+    all.retain(|known| known.range != range);
+    all.push(Promise {
+        range,
+        tables: vec![false; spans as usize],
+    });
+    Ok(())
+}
+
+/// Something was touched where nothing is: a page that was promised comes, if there is one.
+pub(super) fn touched(address: u64) -> bool {
+    let mut all = promises();
+    let Some(promise) = all.iter_mut().find(|p| p.range.contains(&address)) else {
+        return false;
+    };
+    let at = address & !(STEP - 1);
+    if memory::map_fresh(at, Mapping::WRITE).is_err() {
+        return false;
+    }
+    let span = (at - promise.first()) / TABLE_SPAN;
+    promise.tables[span as usize] = true;
+    trusted::zero(at);
+    true
+}
+
+/// Whether an address is where windows are.
+pub(super) fn in_windows(address: u64) -> bool {
+    (FIRST..END).contains(&address)
+}
+
 fn close(range: Range<u64>) {
+    let mut all = promises();
+    match all.iter().position(|promise| promise.range == range) {
+        None => free(range),
+        Some(at) => {
+            let promise = all.swap_remove(at);
+            let first = promise.first();
+            for (span, _) in promise.tables.iter().enumerate().filter(|(_, is)| **is) {
+                let start = first + span as u64 * TABLE_SPAN;
+                free(start.max(range.start)..(start + TABLE_SPAN).min(range.end));
+            }
+        }
+    }
+}
+
+fn free(range: Range<u64>) {
     for at in each(&range) {
         if let Some(page) = memory::page_at(at) {
             let _ = calls::unmap(at, Target::SELF);
