@@ -7,6 +7,7 @@
 //! | [`start`] | from Aegis' entry to `main` |
 //! | [`c`] | functions that C's library asks for |
 //! | [`ipc`] | pipes, shared memory, calls to other processes |
+//! | [`schedule`] | giving slices to other processes, by a policy |
 //! | [`extension`] | native code of others in domains inside the process |
 //! | `heap` | Rust's memory is C's |
 //!
@@ -19,4 +20,5 @@ pub mod c;
 pub mod extension;
 mod heap;
 pub mod ipc;
+pub mod schedule;
 pub mod start;

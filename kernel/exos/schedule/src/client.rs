@@ -16,6 +16,8 @@ pub struct Client {
     pub when: i64,
     /// Slices that it has had.
     pub slices: u64,
+    /// The caller's own: at which try it did not take a slice.
+    pub refused: u64,
 }
 
 impl Client {

@@ -165,6 +165,7 @@ fn nobody_starves_and_nothing_panics() {
                 left: wild[random.below(6) as usize],
                 when: [i64::MIN, -1, 0, 1, i64::MAX][random.below(5) as usize],
                 slices: [0, u64::MAX][random.below(2) as usize],
+                refused: 0,
             };
             let mut clients: Vec<Client> = (0..4).map(any).collect();
             let some = clients.iter().any(|client| client.pid > 0);
