@@ -42,11 +42,14 @@ pub struct Exception {
 }
 
 const PAGE_FAULT: u64 = 14;
+/// Most bytes of the process's stack that pages come for while an extension runs: what it takes by
+/// calls without end is the process's own.
+const CONTROL_STACK: u64 = 1 << 20;
 
 /// An exception. True if it was an extension's fault: its call goes on at the gates' way out then,
 /// with the registers as they are now. `mapped` says of an address in the domain's window, the
 /// error code beside it, whether the domain may do what it did there: then the fault is that of
-/// whoever maps pages when they are touched, as every fault on the process's own stack is.
+/// whoever maps pages when they are touched, as faults on the process's own stack are, so far down.
 pub fn excepted(
     exception: Exception,
     registers: &mut Registers,
@@ -72,6 +75,7 @@ pub fn excepted(
             return false;
         }
         let (low, top) = (below().stack)();
+        let low = low.max(thread.call_base().saturating_sub(CONTROL_STACK));
         if (low..top).contains(&at) {
             return false;
         }
