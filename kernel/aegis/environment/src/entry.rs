@@ -8,14 +8,14 @@
 
 mod trusted;
 
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use postern_aegis_abi::context::{EXCEPTIONS, GUARANTEES};
 use postern_aegis_abi::{Call, Error, Mapping, PAGE};
 
 use crate::{books, calls, context, image, memory, println, slices, start};
 
-pub use trusted::{Frame, Interrupted};
+pub use trusted::{Answer, Frame, Interrupted, Procedure, call_procedure, serve_procedure};
 
 /// Words of a message.
 pub const WORDS: usize = 5;
@@ -41,6 +41,11 @@ impl Message {
     pub const BUSY: u64 = 2;
     /// The caller gave the rest of its slice, and waits for nothing.
     pub const ASYNCHRONOUS: u64 = 3;
+
+    /// A call of a procedure, in the lowest byte.
+    const CALL: u64 = 16;
+    /// Nothing, but that it comes.
+    const WAKE: u64 = 19;
 
     /// A slice that its owner gave, and that is not needed any more.
     const RETURN: u64 = 4;
@@ -113,6 +118,12 @@ pub fn on_slice_end(told: Option<fn(&mut Interrupted)>) {
 /// the answer, if one is waited for. Until this is called, requests are refused.
 pub fn on_request(serve: fn(&mut Message)) {
     REQUESTS.store(serve as usize, Relaxed);
+    trusted::accept_requests();
+}
+
+/// Lets transfers arrive: calls and answers of procedures, and what [`wake`] sends. Requests are
+/// answered by nothing but all ones until [`on_request`] is called.
+pub fn accept() {
     trusted::accept_requests();
 }
 
@@ -202,6 +213,47 @@ pub fn request(environment: u16, words: [u64; WORDS]) -> Result<[u64; WORDS], Er
 pub fn send(environment: u16, words: [u64; WORDS]) -> Result<(), Error> {
     let message = Message::new(words);
     trusted::give_away(environment, Some(&message), Call::CallAsynchronous)
+}
+
+/// Wakes an environment that sleeps, and gives it the rest of the slice.
+pub fn wake(environment: u16) -> Result<(), Error> {
+    let message = Message {
+        kind: Message::WAKE,
+        ..Message::default()
+    };
+    trusted::give_away(environment, Some(&message), Call::CallAsynchronous)
+}
+
+/// Slices that begin, and in which a called procedure has not answered, before its caller goes on with
+/// [`Error::Again`].
+pub fn set_patience(slices: u32) {
+    PATIENCE.store(slices, Relaxed);
+}
+
+static PATIENCE: AtomicU32 = AtomicU32::new(4096);
+
+fn look_at(environment: u16, looks: u32) -> Result<(), Error> {
+    static BIRTH: AtomicU32 = AtomicU32::new(0);
+    let birth = books::environment(environment).birth.load(Relaxed);
+    if looks == 1 {
+        BIRTH.store(birth, Relaxed);
+    }
+    if !books::lives(environment) || BIRTH.load(Relaxed) != birth {
+        return Err(Error::NoEnvironment);
+    }
+    match looks > PATIENCE.load(Relaxed) {
+        true => Err(Error::Again),
+        false => Ok(()),
+    }
+}
+
+fn broken(error: i64) -> ! {
+    let own = books::own_number();
+    match Error::of(error) {
+        Some(error) => println!("environment {own}: a trusted procedure: {error}"),
+        None => println!("environment {own}: a trusted procedure is gone"),
+    }
+    start::exit()
 }
 
 /// Switches the coprocessor on or off for good: its state is kept over slices if it is on, and so is

@@ -107,4 +107,10 @@ roles! {
     Submitted,
     /// Sends frames of an own page as fast as it can.
     Transmit,
+    /// Serves calls of a procedure that takes so many rounds as the third word says: the first word
+    /// plus the second. `FIRST` 1: it ends when the first word is 0; 2: it never answers then.
+    Procedure,
+    /// Calls the procedure of environment `FIRST` again and again, and counts in `ERRORS` what is
+    /// answered wrong.
+    Call,
 }

@@ -50,6 +50,7 @@
 .set A_GIVEN, 32                # the area for giving the processor away
 .set A_INTERRUPTED, A_GIVEN + R_SIZE
 .set A_EXCEPTED, A_INTERRUPTED + R_SIZE # of the activation below: what its last exception interrupted
+.set A_MODES, 416               # of vector and x87 instructions, when it gives the processor away
 .set A_VECTORS, 448             # XSAVE: x87, SSE, AVX
 .set A_SIZE, 1280
 
@@ -70,6 +71,8 @@
 .set KIND_BUSY, 2
 .set KIND_ASYNCHRONOUS, 3
 .set KIND_RETURN, 4
+.set KIND_CALL, 16              # procedure.s
+.set KIND_WAKE, 19              # nothing: that it comes is all
 
 .set QUEUE, 8                   # requests that wait at most: a power of two
 .set ATTEMPTS, 64               # to answer somebody who cannot be entered
@@ -145,6 +148,16 @@
     movabsq %rax, CONTEXT + GS
 .endm
 
+.macro modes_kept to:req, at=0   # modes of vector and x87 instructions, which others may have changed at a begin
+    stmxcsr \at(\to)
+    fnstcw 4+\at(\to)
+.endm
+.macro modes_back from:req, at=0
+    fninit
+    fldcw 4+\at(\from)
+    ldmxcsr \at(\from)
+.endm
+
 .macro within first:req, last:req, target:req
     leaq \first(%rip), %r11
     cmpq %r11, %rcx
@@ -182,8 +195,16 @@ end_of:                         # rax: what was interrupted, rcx: where
     within begin_restore, begin_restored, again
     within notify, notified, give_up
     within take, taken, give_up
+    within asynchronous, call_refuse, end_arrives
+    within call_arrives, call_taken, end_arrives
+    within call_answers, call_answered, end_arrives
+    within call_refuse, call_comes_late, end_refuse
     within synchronous, queued, forward
     within answer, answered, answer_again
+    within call_again, call_refused, end_call
+    within reply_again, reply_refused, end_reply
+    within park, park_end, end_park
+end_save:
     movq top(%rip), %rcx
     leaq A_INTERRUPTED(%rcx), %r11
     save_most %r11
@@ -327,6 +348,41 @@ synchronous:
     jmp landed
 .balign 16
 asynchronous:
+    cmpq %r9, expected(%rip)
+    je call_answers
+not_called:
+    cmpb $KIND_CALL, %r9b
+    je call_arrives
+    jmp 2f
+call_refuse:                    # it is busy: with another call, or with itself
+    movl %eax, %r13d
+    movl $REFUSALS, %r12d
+3:  movb $KIND_CALL + 1, %r9b
+    movq $-BUSY, %r8
+    movl %r13d, %eax
+    shll $8, %eax
+    orl $CALL_ASYNCHRONOUS, %eax
+    syscall
+    cmpq $-NO_ENVIRONMENT, %rax
+    je landed
+    decl %r12d
+    jnz 3b
+    jmp landed
+call_comes_late:
+    leaq waits(%rip), %rcx
+    movq %rbx, R_RBX(%rcx)
+    movq %rbp, R_RBP(%rcx)
+    movq %r12, R_R12(%rcx)
+    movq %r13, R_R13(%rcx)
+    movq %r14, R_R14(%rcx)
+    movq %r15, R_R15(%rcx)
+    movq %rdx, R_RDX(%rcx)
+    movq %r8, R_R8(%rcx)
+    movl $0, called(%rip)
+    movl $1, late(%rip)
+    jmp landed
+2:  cmpb $KIND_WAKE, %r9b
+    je landed
     movl $KIND_ASYNCHRONOUS, %ecx
 request:
     movl queue_tail(%rip), %r11d
@@ -464,7 +520,10 @@ give_away:
     movq $0x202, R_RFLAGS(%rcx)
     movq $0, R_PREVIOUS(%rcx)
     movq $0, R_VECTORS(%rcx)
-    movq %rcx, A_RESUME(%rax)
+    cmpq $0, vectors(%rip)
+    je 2f
+    modes_kept %rax, A_MODES
+2:  movq %rcx, A_RESUME(%rax)
     movzbl %dil, %eax
     shll $8, %eax
     orl %edx, %eax
@@ -480,8 +539,12 @@ give_away:
     movq top(%rip), %rcx        # refused: nothing was given
     movq $0, A_RESUME(%rcx)
     ret
-given:
-    xorl %eax, %eax
+given:                          # who ran before may have left any modes
+    cmpq $0, vectors(%rip)
+    je 1f
+    movq top(%rip), %rax
+    modes_back %rax, A_MODES
+1:  xorl %eax, %eax
     ret
 
 # ------------------------------------------------------------------ exceptions

@@ -8,7 +8,7 @@
 use core::arch::global_asm;
 use core::mem::{offset_of, transmute};
 use core::ptr::{read_volatile, write_volatile};
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use postern_aegis_abi::address::{BOOKS, GUARANTEED};
 use postern_aegis_abi::records::{Environment, Machine, claim};
@@ -23,6 +23,8 @@ global_asm!(
     ".set EXCEPTED, {excepted}",
     ".set EMERGED, {emerged}",
     ".set CALL_SYNCHRONOUS, {synchronous}",
+    ".set CALL_ASYNCHRONOUS, {asynchronous}",
+    ".set BUSY, {busy}",
     ".set YIELD, {yields}",
     ".set NO_ENVIRONMENT, {nobody}",
     ".set ENVIRONMENTS, {environments}",
@@ -31,12 +33,15 @@ global_asm!(
     ".set UPCALLED, {upcalled}",
     ".set GS, {gs}",
     include_str!("entry.s"),
+    include_str!("procedure.s"),
     include_str!("upcall.s"),
     context = const GUARANTEED,
     interrupted = const offset_of!(Context, interrupted),
     excepted = const offset_of!(Context, excepted),
     emerged = const offset_of!(Context, emerged),
     synchronous = const Call::CallSynchronous as u64,
+    asynchronous = const Call::CallAsynchronous as u64,
+    busy = const -(Error::Busy as i64),
     yields = const Call::Yield as u64,
     nobody = const -(Error::NoEnvironment as i64),
     environments = const BOOKS + offset_of!(Machine, environments) as u64,
@@ -237,6 +242,49 @@ pub fn reply() -> Option<Message> {
     unsafe { (read_volatile(ENTRIES.replied) != 0).then(|| read_volatile(ENTRIES.reply)) }
 }
 
+unsafe extern "C" {
+    #[link_name = "aegis_call"]
+    safe fn call_keeping(environment: u64, a: u64, b: u64, c: u64, d: u64) -> Answer;
+    #[link_name = "aegis_serve"]
+    safe fn serve(procedure: Procedure, until: &AtomicU32) -> i64;
+}
+
+/// A procedure for others: its caller, and four words.
+pub type Procedure = extern "C" fn(u64, u64, u64, u64, u64) -> u64;
+
+/// Has calls of others come to a procedure, one after the other, until a word is not 0. The program
+/// itself does nothing else meanwhile. Not done where events are told or requests served.
+pub fn serve_procedure(procedure: Procedure, until: &AtomicU32) -> bool {
+    serve(procedure, until) == 0
+}
+
+/// What a procedure answered: an error's number or 0, and a word.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// 0, or what [`Error::of`] takes.
+    pub error: i64,
+    /// The word.
+    pub word: u64,
+}
+
+/// Calls the procedure of an environment that serves. The coprocessor is on, and transfers are accepted ([`crate::entry::accept`]).
+pub fn call_procedure(environment: u16, [a, b, c, d]: [u64; 4]) -> Answer {
+    call_keeping(environment.into(), a, b, c, d)
+}
+
+/// A slice begins, the `looks`-th since the procedure was called: 0, or the error to go on with.
+#[unsafe(no_mangle)]
+extern "C" fn aegis_call_looks(environment: u32, looks: u32) -> i64 {
+    crate::entry::look_at(environment as u16, looks).map_or_else(|error| error as i64, |()| 0)
+}
+
+/// Nothing is left to go on with.
+#[unsafe(no_mangle)]
+extern "C" fn aegis_trust_broken(error: i64) -> ! {
+    crate::entry::broken(error)
+}
+
 /// An exception: `frame` is the lowest thing on the handlers' stack.
 #[unsafe(no_mangle)]
 extern "C" fn aegis_excepted(frame: &mut Frame) {
@@ -256,6 +304,21 @@ pub fn handler(vector: usize) -> Option<fn(&mut Frame)> {
 /// A request: the words become the answer.
 #[unsafe(no_mangle)]
 extern "C" fn aegis_requested(message: &mut Message) {
+    if message.kind & 0xff == Message::CALL {
+        // A call that came when a slice ended: it is refused now, and nothing else is answered.
+        let refusal = Message {
+            kind: message.kind + 1,
+            words: [0, 0, 0, Error::Busy as i64 as u64, 0],
+            ..Message::default()
+        };
+        let _ = give_away(
+            message.caller as u16,
+            Some(&refusal),
+            Call::CallAsynchronous,
+        );
+        message.kind = Message::ASYNCHRONOUS;
+        return;
+    }
     let word = REQUESTS.load(Relaxed);
     if word == 0 {
         // Only answers were expected.

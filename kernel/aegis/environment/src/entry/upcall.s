@@ -19,6 +19,11 @@ upcall:
     within take, taken, notify
     within synchronous, queued, upcall_back
     within answer, answered, upcall_back
+    within call_arrives, call_taken, upcall_back
+    within call_answers, call_answered, upcall_back
+    within call_again, call_refused, upcall_back
+    within reply_again, reply_refused, upcall_back
+    within park, park_end, upcall_back
     jmp upcall_save
 upcall_again:
     movq top(%rip), %rcx

@@ -42,6 +42,8 @@ fn main() -> ! {
         Some(Role::Comply) => give::comply(),
         Some(Role::Refuse) => give::refuse(),
         Some(Role::Transmit) => peers::transmit(),
+        Some(Role::Procedure) => peers::procedure(),
+        Some(Role::Call) => peers::call(),
         Some(Role::Greedy) => misbehave::greedy(),
         Some(Role::Crash) => misbehave::crash(),
         Some(Role::Guarantee) => misbehave::guarantee(),

@@ -1,8 +1,10 @@
 //! Roles that ask and answer other environments.
 
+use core::sync::atomic::AtomicU32;
+
 use postern_aegis::abi::device::Piece;
 use postern_aegis::entry::{self, Message};
-use postern_aegis::{Mapping, calls, mailbox, memory};
+use postern_aegis::{Error, Mapping, calls, mailbox, memory, start};
 use postern_aegis_programs::{peer, words};
 
 use crate::obey::idle;
@@ -41,6 +43,46 @@ pub fn ask() -> ! {
         }
         round += 1;
     }
+}
+
+/// The procedure that [`procedure`] serves.
+extern "C" fn add(_caller: u64, first: u64, second: u64, rounds: u64, _: u64) -> u64 {
+    mailbox::add(words::PROGRESS, 1);
+    if first == 0 {
+        match mailbox::get(words::FIRST) {
+            1 => start::exit(),
+            2 => idle(),
+            _ => {}
+        }
+    }
+    (0..rounds).for_each(|_| core::hint::spin_loop());
+    first.wrapping_add(second)
+}
+
+/// Serves calls.
+pub fn procedure() -> ! {
+    entry::coprocessor(true);
+    entry::accept();
+    mailbox::set(words::ASKED, 0);
+    let never = AtomicU32::new(0);
+    entry::serve_procedure(add, &never);
+    idle()
+}
+
+/// Calls without an end.
+pub fn call() -> ! {
+    entry::coprocessor(true);
+    entry::accept();
+    let callee = mailbox::get(words::FIRST) as u16;
+    for round in 1u64.. {
+        let answer = entry::call_procedure(callee, [round, round << 32, round % 999, 0]);
+        match Error::of(answer.error) {
+            Some(error) => mailbox::set(words::RESULT, error as i64 as u64),
+            None if answer.word == round + (round << 32) => mailbox::add(words::PROGRESS, 1),
+            None => mailbox::add(words::ERRORS, 1),
+        }
+    }
+    idle()
 }
 
 /// Sends without an end.

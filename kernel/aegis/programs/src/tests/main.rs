@@ -10,6 +10,7 @@
 //! | `primitives` | operations that touch no register; vectored ones |
 //! | `exceptions` | handlers, and back without the kernel |
 //! | `transfers` | requests, answers, donated slices |
+//! | `procedures` | calls by registers |
 //! | `revocation` | what is asked for, and what is taken |
 //! | `protection` | what the processor refuses to environments |
 //! | `arguments` | calls with arguments out of range, forged, stale |
@@ -43,6 +44,7 @@ mod network;
 mod pages;
 mod pipes;
 mod primitives;
+mod procedures;
 mod protection;
 mod revocation;
 mod scenario;
@@ -64,6 +66,7 @@ const ALL: &[&[Scenario]] = &[
     environments::ALL,
     slices::ALL,
     transfers::ALL,
+    procedures::ALL,
     revocation::ALL,
     arguments::ALL,
     attacks::ALL,
