@@ -8,6 +8,7 @@ postern_aegis::program!(begin);
 
 fn begin() -> ! {
     entry::coprocessor(true);
+    crate::ipc::begin();
     trusted::set_thread_pointer();
     trusted::main()
 }

@@ -1,17 +1,17 @@
 //! Pipes: a ring in pages that both ends bind. Whoever finds it empty, or full, gives the processor
 //! to the other end. Counts in the ring are the other's word: they are cut to what there is.
 
-use core::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use postern_aegis::calls::Target;
 use postern_aegis::{Error, PAGE, books};
 
-use crate::ipc::slots::{self, DATA, READS, WRITES};
+use crate::ipc::area::PIPES;
+use crate::ipc::ring::{Ring, SIZE};
+use crate::ipc::slots::{self, READS, WRITES};
 use crate::ipc::trusted;
 use crate::ipc::wait::{Lock, Wait};
 
-/// Bytes that a pipe holds.
-pub const SIZE: usize = DATA * PAGE;
 /// Bytes that are written without others' between.
 pub const WHOLE: usize = PAGE;
 
@@ -25,19 +25,6 @@ pub mod error {
     pub const BAD: i32 = 9;
     /// Nobody reads any more.
     pub const PIPE: i32 = 32;
-}
-
-/// What stands at the beginning of a pipe's pages: `struct exos_ring` of <exos/pipe.h>.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Ring {
-    head: AtomicU64,
-    reader: AtomicU64,
-    reading: AtomicU64,
-    others: [u64; 5],
-    tail: AtomicU64,
-    writer: AtomicU64,
-    writing: AtomicU64,
 }
 
 /// An end of a pipe.
@@ -85,6 +72,30 @@ impl End {
         slots::address(self.slot)
     }
 
+    /// Its place, and which end it is.
+    pub fn place(&self) -> (usize, usize) {
+        (self.slot, self.end)
+    }
+
+    /// The end of a place, whoever has it.
+    pub fn at(slot: usize, end: usize) -> End {
+        let slot = slot % PIPES;
+        let end = end & 1;
+        End { slot, end }
+    }
+
+    /// Gives the processor to the other end once. False: there is none, and nothing to do.
+    pub fn waits(&self) -> bool {
+        self.turn(&mut Wait::default());
+        self.has_some() || self.has_peer() || self.reads() && self.has_some()
+    }
+
+    fn has_some(&self) -> bool {
+        let ring = self.ring();
+        let used = used(ring.head.load(Relaxed), ring.tail.load(Acquire));
+        if self.reads() { used > 0 } else { used < SIZE }
+    }
+
     fn ring(&self) -> &'static Ring {
         trusted::ring(self.slot)
     }
@@ -96,10 +107,7 @@ impl End {
 
     /// Whether an operation would not wait.
     pub fn is_ready(&self) -> bool {
-        let ring = self.ring();
-        let used = used(ring.head.load(Relaxed), ring.tail.load(Acquire));
-        let some = if self.reads() { used > 0 } else { used < SIZE };
-        some || !self.has_peer()
+        self.has_some() || !self.has_peer()
     }
 
     /// Gives the processor to the other end, which says who it is.

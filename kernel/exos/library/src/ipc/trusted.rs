@@ -4,7 +4,7 @@ use core::arch::asm;
 
 use postern_aegis::PAGE;
 
-use crate::ipc::pipe::{Ring, SIZE};
+use crate::ipc::ring::{Ring, SIZE};
 use crate::ipc::slots;
 
 /// A pipe's ring.

@@ -1,0 +1,3 @@
+//! What C calls.
+
+mod trusted;
