@@ -33,8 +33,8 @@ pub struct Below {
     pub protect: fn(Range<u64>, Access) -> Result<(), NoPages>,
     /// Takes the pages that are there away, and those that were promised.
     pub close: fn(Range<u64>),
-    /// The process's own stack: lowest address that it may ever have, top. What lies below is never
-    /// there.
+    /// The stack that this is called on: lowest address that it may ever have, top. What lies below
+    /// is never there.
     pub stack: fn() -> (u64, u64),
     /// Nanoseconds since some moment.
     pub now: fn() -> u64,

@@ -74,7 +74,7 @@ pub fn excepted(
         if u32::try_from(offset).is_ok_and(|offset| mapped(control, offset, exception.code)) {
             return false;
         }
-        let (low, top) = (below().stack)();
+        let (low, top) = thread.extra().stack;
         let low = low.max(thread.call_base().saturating_sub(CONTROL_STACK));
         if (low..top).contains(&at) {
             return false;
