@@ -5,6 +5,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`start`] | from Aegis' entry to `main` |
+//! | [`memory`] | virtual memory: faults, the page table, mappings |
 //! | [`c`] | functions that C's library asks for |
 //! | [`ipc`] | pipes, shared memory, calls to other processes |
 //! | [`schedule`] | giving slices to other processes, by a policy |
@@ -20,5 +21,6 @@ pub mod c;
 pub mod extension;
 mod heap;
 pub mod ipc;
+pub mod memory;
 pub mod schedule;
 pub mod start;

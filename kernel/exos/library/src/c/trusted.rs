@@ -2,12 +2,10 @@
 //! and -1 where it fails.
 
 use core::ffi::{c_char, c_int, c_void};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use postern_aegis::{calls, start};
 
 const EBADF: c_int = 9;
-const ENOMEM: c_int = 12;
 
 unsafe extern "C" {
     safe fn __errno() -> *mut c_int;
@@ -91,21 +89,4 @@ pub extern "C" fn raise(_signal: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(_status: c_int) -> ! {
     start::exit()
-}
-
-const HEAP: usize = 256 << 10;
-static USED: AtomicUsize = AtomicUsize::new(0);
-static mut MEMORY: [u8; HEAP] = [0; HEAP];
-
-/// More memory for the heap.
-#[unsafe(no_mangle)]
-pub extern "C" fn sbrk(more: isize) -> *mut c_void {
-    let used = USED.load(Relaxed);
-    let Some(end) = used.checked_add_signed(more).filter(|end| *end <= HEAP) else {
-        // SAFETY: newlib's own variable, of a process with one thread.
-        unsafe { *__errno() = ENOMEM };
-        return usize::MAX as *mut c_void;
-    };
-    USED.store(end, Relaxed);
-    (&raw mut MEMORY).cast::<u8>().wrapping_add(used).cast()
 }

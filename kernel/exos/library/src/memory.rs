@@ -1,0 +1,30 @@
+//! Virtual memory: what stands at each page of this process, decided here. Pages come at their first
+//! touch; what may be done to each is what the program says, as often as it says.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`table`] | the page table: a piece that programs choose |
+//! | [`regions`] | ranges of pages that come at the first touch |
+//! | [`room`] | pages, and more of them from the registry |
+//! | [`space`] | what is at a page: faults, protection, copies |
+//! | [`mapping`] | what is asked for by range |
+//! | [`fault`] | the exception |
+//! | [`c`] | functions of C |
+
+pub mod c;
+pub mod fault;
+pub mod mapping;
+pub mod regions;
+pub mod room;
+pub mod space;
+pub mod table;
+mod trusted;
+
+pub use trusted::{on_stack, set_otherwise as on_refused, with};
+
+/// Begins: a table, the stack, faults.
+pub fn begin() -> Result<(), postern_aegis::Error> {
+    let begun = with(space::Space::begin);
+    fault::install();
+    begun.unwrap_or(Ok(()))
+}

@@ -1,0 +1,205 @@
+//! What programs ask for by range: the heap, mappings, protection.
+
+use postern_aegis::{Error, PAGE, calls};
+use postern_exos_abi::address::{HEAP, PRIVATE};
+use postern_exos_pages::entry::{Entry, READ, WRITE};
+
+use crate::memory::regions::Region;
+use crate::memory::room;
+use crate::memory::space::{Found, HEAP_FIRST, MAPPINGS_END, MAPPINGS_FIRST, Space, flags, hide};
+
+/// Programs map nothing from here on.
+const END: u64 = PRIVATE >> 12;
+/// Pages whose protection is changed one by one; more of a region become one of their own.
+const ONE_BY_ONE: u64 = 64;
+
+impl Space {
+    /// Sees to room for pages that come at their first touch.
+    fn promise(&mut self, pages: u64) -> Result<(), Error> {
+        let all = self.promised.saturating_add(pages);
+        room::ahead(all)?;
+        self.promised = all;
+        Ok(())
+    }
+
+    /// Moves the heap's end by so many bytes; where it was.
+    pub fn grow_heap(&mut self, more: i64) -> Result<u64, Error> {
+        let before = self.heap_end;
+        let end = before.checked_add_signed(more).ok_or(Error::Argument)?;
+        if end < HEAP || end.div_ceil(PAGE as u64) > MAPPINGS_FIRST {
+            return Err(Error::Quota);
+        }
+        let page = |address: u64| address.div_ceil(PAGE as u64);
+        let (old, new) = (page(before), page(end));
+        if new > old {
+            if !self.regions.is_free(old, new) {
+                return Err(Error::Quota);
+            }
+            self.promise(new - old)?;
+        } else if new < old {
+            self.unmap(new, old)?;
+        }
+        if old > HEAP_FIRST && new > HEAP_FIRST {
+            self.regions.resize(HEAP_FIRST, new);
+        } else {
+            self.heap(new)?;
+        }
+        self.heap_end = end;
+        Ok(before)
+    }
+
+    fn heap(&mut self, end: u64) -> Result<(), Error> {
+        if end == HEAP_FIRST {
+            return Ok(());
+        }
+        let region = Region {
+            first: HEAP_FIRST,
+            end,
+            protection: READ | WRITE,
+            alone: true,
+        };
+        self.regions.add(region).ok_or(Error::Exhausted)
+    }
+
+    /// So many free pages, from a wish on if there.
+    pub fn choose(&self, wish: u64, pages: u64) -> Result<u64, Error> {
+        if wish >= MAPPINGS_FIRST
+            && wish.saturating_add(pages) <= MAPPINGS_END
+            && self.regions.is_free(wish, wish + pages)
+        {
+            return Ok(wish);
+        }
+        let found = self.regions.free(MAPPINGS_FIRST, pages, MAPPINGS_END);
+        found.ok_or(Error::Exhausted)
+    }
+
+    /// Whether programs may map such pages.
+    pub fn may_map(first: u64, pages: u64) -> bool {
+        first > 0 && first.checked_add(pages).is_some_and(|end| end <= END)
+    }
+
+    /// Maps fresh pages, at their first touch, or now with flags of their entries; what was there is
+    /// there no more.
+    pub fn map(
+        &mut self,
+        first: u64,
+        pages: u64,
+        protection: u64,
+        now: Option<u64>,
+    ) -> Result<(), Error> {
+        let end = first + pages;
+        self.promise(pages)?;
+        self.unmap(first, end)?;
+        // What was there may have been promised, too.
+        let region = Region {
+            first,
+            end,
+            protection,
+            alone: false,
+        };
+        self.regions.add(region).ok_or(Error::Exhausted)?;
+        if let Some(now) = now {
+            for page in first..end {
+                let entry = Entry::new(protection, now | Entry::THERE);
+                if let Err(error) = self.fresh(page, entry) {
+                    self.unmap(first, end)?;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds a page that the caller names, at an address in a range that [`Space::map`] has made.
+    pub fn put(&mut self, page: u64, entry: Entry, number: u32) -> Result<(), Error> {
+        let entry = entry.with(Entry::THERE | Entry::HIDDEN).with_number(number);
+        self.table.insert(page, entry)?;
+        if entry.protection() != 0 {
+            self.show(page, entry)?;
+        }
+        Ok(())
+    }
+
+    /// Changes what may be done to pages, by their addresses.
+    pub fn protect_many(&mut self, pages: &[u64], protection: u64) -> Result<(), Error> {
+        for address in pages {
+            self.protect(address >> 12, protection)?;
+        }
+        Ok(())
+    }
+
+    /// Has a page come now, whether there is one to come.
+    pub fn wire(&mut self, page: u64) -> Result<bool, Error> {
+        let needed = match self.entry(page) {
+            Some(entry) if entry.has(Entry::THERE) && !entry.has(Entry::COPIED) => return Ok(true),
+            Some(entry) => entry.protection(),
+            None => self.regions.at(page).map_or(0, |region| region.protection),
+        };
+        let needed = if needed & WRITE != 0 { WRITE } else { READ };
+        match self.fault(page, needed) {
+            Found::Memory(error) => Err(error),
+            found => Ok(found == Found::Served),
+        }
+    }
+
+    /// Changes what may be done in a range.
+    pub fn protect_range(&mut self, first: u64, end: u64, protection: u64) -> Result<(), Error> {
+        let mut page = first;
+        while page < end {
+            match self.regions.at(page) {
+                Some(region) if region.end.min(end) - page > ONE_BY_ONE => {
+                    let last = region.end.min(end);
+                    self.protect_region(page, last, region, protection)?;
+                    page = last;
+                }
+                _ => {
+                    self.protect(page, protection)?;
+                    page += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn protect_region(
+        &mut self,
+        first: u64,
+        end: u64,
+        region: Region,
+        protection: u64,
+    ) -> Result<(), Error> {
+        if !region.alone {
+            self.regions.remove(first, end).ok_or(Error::Exhausted)?;
+            let part = Region {
+                first,
+                end,
+                protection,
+                alone: false,
+            };
+            self.regions.add(part).ok_or(Error::Exhausted)?;
+        }
+        let mut failed = Ok(());
+        self.table.each(first, end, &mut |page, entry| {
+            let changed = entry.protected(protection);
+            let at = page << 12;
+            if !entry.has(Entry::THERE) || entry.has(Entry::HIDDEN) {
+                // It is bound when it is touched.
+                return Some(changed);
+            }
+            if protection == 0 {
+                return Some(hide(page, changed));
+            }
+            failed = failed.and(calls::protect(at, flags(changed)).map(drop));
+            Some(changed)
+        });
+        if region.alone {
+            // The heap and the stack are one region each: pages that have not come are told apart.
+            for page in first..end {
+                if self.table.find(page).is_none() {
+                    self.table.insert(page, Entry::new(protection, 0))?;
+                }
+            }
+        }
+        failed
+    }
+}

@@ -1,0 +1,46 @@
+//! Pages: taken, with more room asked of the registry when there is none left.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use postern_aegis::{Error, ROOT, books, entry, pages};
+use postern_exos_abi::request::Operation;
+
+/// Pages that are asked for at least.
+const STEP: u64 = 64;
+
+/// Asks the registry for so many pages more.
+pub fn ask(more: u64) -> Result<(), Error> {
+    let words = [Operation::Room.word(), more.max(STEP), 0, 0, 0];
+    match entry::request(ROOT, words) {
+        Ok([0, ..]) => Ok(()),
+        _ => Err(Error::Quota),
+    }
+}
+
+/// Does what takes pages, again with more room if there was none.
+pub fn patiently<T>(mut call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    match call() {
+        Err(Error::Quota) => {
+            ask(STEP)?;
+            call()
+        }
+        result => result,
+    }
+}
+
+/// A page.
+pub fn take() -> Result<u32, Error> {
+    patiently(pages::take)
+}
+
+/// Sees to room for so many pages beyond those that this process has, and their tables.
+pub fn ahead(more: u64) -> Result<(), Error> {
+    let record = books::environment(books::own_number());
+    let has = u64::from(record.pages.load(Relaxed));
+    let limit = u64::from(record.pages_limit.load(Relaxed));
+    let wanted = has.saturating_add(more).saturating_add(more / 256 + 8);
+    if wanted <= limit {
+        return Ok(());
+    }
+    ask(wanted - limit)
+}

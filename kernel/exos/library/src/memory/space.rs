@@ -1,0 +1,309 @@
+//! The space of this process: what is at each page, and what is to come there.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use postern_aegis::calls::{self, Target};
+use postern_aegis::{Error, Mapping, PAGE, books, image, memory, pages};
+use postern_exos_abi::address::{HEAP, MAPPINGS, PRIVATE, STACK, STACK_LIMIT};
+use postern_exos_pages::entry::{EXECUTE, Entry, READ, WRITE};
+
+use crate::memory::regions::{Region, Regions};
+use crate::memory::table::Table;
+use crate::memory::{room, trusted};
+
+/// Where a page is bound for a moment while it is filled: behind both areas of the table.
+pub const WINDOW: u64 = PRIVATE + (4 << 32);
+
+/// Pages of the heap.
+pub(super) const HEAP_FIRST: u64 = HEAP >> 12;
+pub(super) const MAPPINGS_FIRST: u64 = MAPPINGS >> 12;
+const STACK_END: u64 = STACK >> 12;
+/// Mappings end where the environment's own windows begin.
+pub(super) const MAPPINGS_END: u64 = memory::FIRST >> 12;
+
+/// What is known.
+#[derive(Debug)]
+pub struct Space {
+    pub(super) table: Table,
+    pub(super) regions: Regions,
+    /// Where the heap ends, in bytes.
+    pub(super) heap_end: u64,
+    /// Pages that were promised and have not come yet.
+    pub(super) promised: u64,
+}
+
+/// What a fault comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The instruction can be done again.
+    Served,
+    /// The page is the program's, and not to be used so.
+    Protected,
+    /// Nothing is there.
+    Nothing,
+    /// There is no memory for it.
+    Memory(Error),
+    /// Its page was taken by force.
+    Lost,
+}
+
+/// The flags of a binding.
+pub fn flags(entry: Entry) -> u64 {
+    let flag = |is: bool, flag: u64| if is { flag } else { 0 };
+    flag(
+        entry.protection() & WRITE != 0 && !entry.has(Entry::COPIED),
+        Mapping::WRITE,
+    ) | flag(entry.protection() & EXECUTE != 0, Mapping::EXECUTE)
+        | flag(entry.has(Entry::UNCACHED), Mapping::UNCACHED)
+}
+
+/// What flags of a binding allow.
+pub fn protection(flags: u64) -> u64 {
+    let flag = |is: bool, flag: u64| if is { flag } else { 0 };
+    READ | flag(flags & Mapping::WRITE != 0, WRITE) | flag(flags & Mapping::EXECUTE != 0, EXECUTE)
+}
+
+impl Space {
+    /// Nothing.
+    pub const fn new() -> Space {
+        Space {
+            table: Table::new(),
+            regions: Regions::new(),
+            heap_end: HEAP,
+            promised: 0,
+        }
+    }
+
+    /// Has a table and the stack.
+    pub fn begin(&mut self) -> Result<(), Error> {
+        self.table.begin()?;
+        let stack = Region {
+            first: STACK_END - STACK_LIMIT / PAGE as u64,
+            end: STACK_END,
+            protection: READ | WRITE,
+            alone: true,
+        };
+        self.regions.add(stack).ok_or(Error::Exhausted)
+    }
+
+    /// The entry of a page that is there, also of the image, whose pages are noticed when they are
+    /// asked for.
+    pub fn entry(&mut self, page: u64) -> Option<Entry> {
+        if let Some(entry) = self.table.find(page) {
+            return Some(entry);
+        }
+        let at = page << 12;
+        if !image::first().contains(&at) {
+            return None;
+        }
+        memory::page_at(at)?;
+        let flags = memory::flags_at(at);
+        let entry = Entry::new(protection(flags), Entry::THERE);
+        self.table.insert(page, entry).ok()?;
+        Some(entry)
+    }
+
+    /// Makes an access possible that failed.
+    pub fn fault(&mut self, page: u64, needed: u64) -> Found {
+        let Some(entry) = self.entry(page) else {
+            let Some(region) = self.regions.at(page) else {
+                return Found::Nothing;
+            };
+            if !allows(region.protection, needed) {
+                return Found::Protected;
+            }
+            return served(self.fresh(page, Entry::new(region.protection, Entry::THERE)));
+        };
+        if !allows(entry.protection(), needed) {
+            return Found::Protected;
+        }
+        let at = page << 12;
+        if !entry.has(Entry::THERE) {
+            return served(self.fresh(page, entry.with(Entry::THERE)));
+        }
+        if entry.has(Entry::COPIED) && needed == WRITE {
+            return served(self.copy(page, entry));
+        }
+        if entry.has(Entry::HIDDEN) {
+            return served(self.show(page, entry));
+        }
+        match memory::page_at(at) {
+            None => Found::Lost,
+            Some(_) => served(calls::protect(at, flags(entry)).map(drop)),
+        }
+    }
+
+    /// A page of zeros.
+    pub fn fresh(&mut self, page: u64, entry: Entry) -> Result<(), Error> {
+        // The entry first: there may be no room for it.
+        self.table.insert(page, entry.without(Entry::THERE))?;
+        let number = room::take()?;
+        self.place(page, entry, number, 0)?;
+        if page < MAPPINGS_END {
+            self.promised = self.promised.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    /// Binds an own page that was just taken, or gives it back.
+    fn place(
+        &mut self,
+        page: u64,
+        entry: Entry,
+        number: u32,
+        capability: u64,
+    ) -> Result<(), Error> {
+        let mapping = Mapping::new(number, flags(entry));
+        let bound = room::patiently(|| trusted::bind(page << 12, mapping, capability));
+        if let Err(error) = bound {
+            let _ = pages::free(number);
+            return Err(error);
+        }
+        self.table.insert(page, entry)
+    }
+
+    /// An own copy of a page in its place.
+    fn copy(&mut self, page: u64, entry: Entry) -> Result<(), Error> {
+        let at = page << 12;
+        let entry = match entry.has(Entry::HIDDEN) {
+            true => {
+                self.show(page, entry)?;
+                entry.without(Entry::HIDDEN)
+            }
+            false => entry,
+        };
+        let number = room::take()?;
+        let mapping = Mapping::new(number, Mapping::WRITE);
+        if let Err(error) = room::patiently(|| trusted::bind(WINDOW, mapping, 0)) {
+            let _ = pages::free(number);
+            return Err(error);
+        }
+        trusted::copy_page(WINDOW, at);
+        let _ = calls::unmap(WINDOW, Target::SELF);
+        let own = entry.without(Entry::COPIED).with_capability(0);
+        self.place(page, own, number, 0)
+    }
+
+    /// Binds a page that is bound nowhere.
+    pub(super) fn show(&mut self, page: u64, entry: Entry) -> Result<(), Error> {
+        let mapping = Mapping::new(entry.number(), flags(entry));
+        let capability = self.capability(entry);
+        room::patiently(|| trusted::bind(page << 12, mapping, capability))?;
+        self.table
+            .insert(page, entry.without(Entry::HIDDEN).with_number(0))
+    }
+
+    fn capability(&self, _entry: Entry) -> u64 {
+        0
+    }
+
+    /// Changes what may be done to a page.
+    pub fn protect(&mut self, page: u64, protection: u64) -> Result<(), Error> {
+        let Some(entry) = self.entry(page) else {
+            let region = self.regions.at(page).ok_or(Error::Unmapped)?;
+            if region.protection == protection {
+                return Ok(());
+            }
+            return self.table.insert(page, Entry::new(protection, 0));
+        };
+        if let Some(changed) = self.changed(page, entry, protection)? {
+            self.table.insert(page, changed)?;
+        }
+        Ok(())
+    }
+
+    /// Changes a page's binding; its entry, if the caller is to store it.
+    fn changed(
+        &mut self,
+        page: u64,
+        entry: Entry,
+        protection: u64,
+    ) -> Result<Option<Entry>, Error> {
+        let entry = entry.protected(protection);
+        if entry.has(Entry::THERE) {
+            if protection == 0 {
+                if !entry.has(Entry::HIDDEN) {
+                    return Ok(Some(hide(page, entry)));
+                }
+            } else if entry.has(Entry::HIDDEN) {
+                return self.show(page, entry).map(|()| None);
+            } else {
+                calls::protect(page << 12, flags(entry))?;
+            }
+        }
+        Ok(Some(entry))
+    }
+
+    /// Takes everything away in a range.
+    pub fn unmap(&mut self, first: u64, end: u64) -> Result<(), Error> {
+        let untouched = self.untouched(first, end);
+        self.regions.remove(first, end).ok_or(Error::Exhausted)?;
+        self.promised = self.promised.saturating_sub(untouched);
+        self.table.each(first, end, &mut |page, entry| {
+            leave(page, entry);
+            None
+        });
+        Ok(())
+    }
+
+    /// Pages of regions in a range that have not come.
+    fn untouched(&mut self, first: u64, end: u64) -> u64 {
+        let inside = |region: &Region| region.end.min(end).saturating_sub(region.first.max(first));
+        let mut pages: u64 = self.regions.all().iter().map(inside).sum();
+        self.table.each(first, end, &mut |_, entry| {
+            pages = pages.saturating_sub(u64::from(entry.has(Entry::THERE)));
+            Some(entry)
+        });
+        pages
+    }
+}
+
+/// Takes a page's binding away, and keeps its number.
+pub fn hide(page: u64, entry: Entry) -> Entry {
+    let at = page << 12;
+    let Some(number) = memory::page_at(at) else {
+        return entry;
+    };
+    let entry = entry.with(used(at)).with(Entry::HIDDEN).with_number(number);
+    let _ = calls::unmap(at, Target::SELF);
+    entry
+}
+
+fn allows(protection: u64, needed: u64) -> bool {
+    match needed {
+        READ => protection != 0,
+        _ => protection & needed != 0,
+    }
+}
+
+fn served(result: Result<(), Error>) -> Found {
+    result.map_or_else(Found::Memory, |()| Found::Served)
+}
+
+/// What the processor has noted of a page that is bound, as flags of an entry.
+pub fn used(at: u64) -> u64 {
+    let entry = memory::table_entry(at);
+    let flag = |bit: u32, flag: u64| if entry >> bit & 1 != 0 { flag } else { 0 };
+    flag(6, Entry::DIRTY) | flag(5, Entry::TOUCHED)
+}
+
+/// A page leaves a space: it is free if it was an own one and nothing else binds it.
+fn leave(page: u64, entry: Entry) -> Option<()> {
+    if !entry.has(Entry::THERE) {
+        return None;
+    }
+    let at = page << 12;
+    let number = if entry.has(Entry::HIDDEN) {
+        entry.number()
+    } else {
+        let number = memory::page_at(at)?;
+        let _ = calls::unmap(at, Target::SELF);
+        number
+    };
+    let record = books::page(number)?;
+    let own = record.owner.load(Relaxed) == books::own_number();
+    if own && record.bindings.load(Relaxed) == 0 {
+        let _ = pages::free(number);
+    }
+    Some(())
+}

@@ -1,0 +1,155 @@
+//! Words of tables, functions of C, pages below the program's own image.
+
+use core::arch::{asm, global_asm};
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use postern_aegis::abi::Call;
+use postern_aegis::calls::{Target, raw};
+use postern_aegis::entry::Frame;
+use postern_aegis::{Error, Mapping, PAGE, memory};
+
+use crate::memory::space::Space;
+
+/// Binds a page to any address of the own space, also of the image.
+///
+/// What stands at an address of the image stays what it is: the caller binds the page that was there
+/// before, or one with the same words, or one that the program asked for by its address.
+pub fn bind(to: u64, mapping: Mapping, capability: u64) -> Result<(), Error> {
+    let arguments = [to, mapping.0, capability, 0, 0, 0];
+    // SAFETY: as the function says. Text and constants are bound to be read only, so no reference of
+    // Rust sees them change.
+    match unsafe { raw(Call::Map as u64, arguments) } {
+        Err(Error::NoTable) => {
+            memory::give_table(to, 1, Target::SELF)?;
+            // SAFETY: as above.
+            unsafe { raw(Call::Map as u64, arguments) }.map(drop)
+        }
+        result => result.map(drop),
+    }
+}
+
+/// Copies a page to another, both bound, and to none of which Rust has a reference.
+pub fn copy_page(to: u64, from: u64) {
+    // SAFETY: the target is a window of the library's alone. What is read is bytes, bound.
+    unsafe {
+        asm!("rep movsq", inout("rcx") PAGE / 8 => _, inout("rdi") to => _, inout("rsi") from => _,
+            options(nostack, preserves_flags));
+    }
+}
+
+struct Once {
+    space: UnsafeCell<Space>,
+    busy: AtomicBool,
+}
+
+// SAFETY: a process has one thread, and `with` lets one caller in at a time.
+unsafe impl Sync for Once {}
+
+static SPACE: Once = Once {
+    space: UnsafeCell::new(Space::new()),
+    busy: AtomicBool::new(false),
+};
+
+/// Calls with what is known of this space. Nothing comes back if somebody has it already, whom this
+/// caller has interrupted.
+pub fn with<T>(call: impl FnOnce(&mut Space) -> T) -> Option<T> {
+    // Interruptions come back before this goes on: a load and a store are enough.
+    if SPACE.busy.load(Relaxed) {
+        return None;
+    }
+    SPACE.busy.store(true, Relaxed);
+    // SAFETY: `busy` was not set, so nobody below this caller has a reference.
+    let result = call(unsafe { &mut *SPACE.space.get() });
+    SPACE.busy.store(false, Relaxed);
+    Some(result)
+}
+
+/// A handler of C for faults: address, code, argument.
+pub type Handler = extern "C" fn(usize, u64, *mut c_void) -> c_int;
+
+static HANDLER: AtomicUsize = AtomicUsize::new(0);
+static ARGUMENT: AtomicUsize = AtomicUsize::new(0);
+
+/// Registers the program's handler of faults; the former.
+#[unsafe(no_mangle)]
+extern "C" fn exos_on_fault(handler: usize, argument: usize) -> usize {
+    ARGUMENT.store(argument, Relaxed);
+    HANDLER.swap(handler, Relaxed)
+}
+
+/// Has the program's handler serve a fault, if there is one: whether it did.
+pub fn served(address: u64, code: u64) -> bool {
+    let handler = HANDLER.load(Relaxed);
+    if handler == 0 {
+        return false;
+    }
+    let argument = ARGUMENT.load(Relaxed) as *mut c_void;
+    // SAFETY: a function that the program gave as such a handler. Is it none, the program has harmed
+    // itself.
+    let handler = unsafe { transmute::<usize, Handler>(handler) };
+    handler(address as usize, code, argument) != 0
+}
+
+static OTHERWISE: AtomicUsize = AtomicUsize::new(0);
+
+/// Has a function called for faults that are nobody's.
+pub fn set_otherwise(function: fn(&mut Frame)) {
+    OTHERWISE.store(function as usize, Relaxed);
+}
+
+/// Whether there is such a function.
+pub fn has_otherwise() -> bool {
+    OTHERWISE.load(Relaxed) != 0
+}
+
+/// Calls that function, if there is one.
+pub fn otherwise(frame: &mut Frame) -> bool {
+    let word = OTHERWISE.load(Relaxed);
+    if word == 0 {
+        return false;
+    }
+    // SAFETY: only `set_otherwise` stores there.
+    let function = unsafe { transmute::<usize, fn(&mut Frame)>(word) };
+    function(frame);
+    true
+}
+
+unsafe extern "C" {
+    safe fn __errno() -> *mut c_int;
+}
+
+/// Sets C's error number.
+pub fn set_errno(error: c_int) {
+    // SAFETY: newlib's own variable, of a process with one thread.
+    unsafe { *__errno() = error }
+}
+
+/// Goes on with a function on another stack, whose end this is.
+pub fn on_stack(end: u64, function: extern "C" fn() -> !) -> ! {
+    // SAFETY: the caller's frames are never returned to; what is below `end` becomes memory when it
+    // is touched.
+    unsafe {
+        asm!("mov rsp, {end}", "xor ebp, ebp", "call {function}", "ud2",
+            end = in(reg) end, function = in(reg) function, options(noreturn));
+    }
+}
+
+/// A page as an array of C's pointers.
+///
+/// # Safety
+/// The caller of C's function says that they are there.
+pub unsafe fn addresses<'a>(from: *const u64, count: usize) -> &'a [u64] {
+    if count == 0 {
+        return &[];
+    }
+    // SAFETY: as the function says.
+    unsafe { core::slice::from_raw_parts(from, count) }
+}
+
+global_asm!(
+    ".weak exos_page_table",
+    ".set exos_page_table, exos_page_table_linear"
+);
