@@ -9,10 +9,12 @@
 //! | [`space`] | what is at a page: faults, protection, copies |
 //! | [`mapping`] | what is asked for by range |
 //! | [`fault`] | the exception |
+//! | [`fork`] | what a copy of the process needs |
 //! | [`c`] | functions of C |
 
 pub mod c;
 pub mod fault;
+pub mod fork;
 pub mod mapping;
 pub mod regions;
 pub mod room;
@@ -20,6 +22,7 @@ pub mod space;
 pub mod table;
 mod trusted;
 
+pub use fork::{after_fork, before_fork, in_copy};
 pub use trusted::{on_stack, set_otherwise as on_refused, with};
 
 /// Begins: a table, the stack, faults.

@@ -36,12 +36,12 @@ static volatile unsigned long seen_code;
 static volatile int told;
 
 /* Lets everything be done to the page of the fault. */
-static EXOS_HANDLER int opens(uintptr_t address, unsigned long code, void *argument)
+static EXOS_HANDLER int opens(struct exos_fault *fault, void *argument)
 {
-	seen = address;
-	seen_code = code;
+	seen = fault->address;
+	seen_code = fault->code;
 	told++;
-	return exos_protect((void *)(address & -PAGE), *(int *)argument) == 0;
+	return exos_protect((void *)(seen & -PAGE), *(int *)argument) == 0;
 }
 
 static int protection = PROT_READ | PROT_WRITE;

@@ -44,7 +44,7 @@ fn fault(frame: &mut Frame) {
         FAULTS.store(FAULTS.load(Relaxed) + 1, Relaxed);
         return;
     }
-    if found == Some(Found::Protected) && trusted::served(frame.address, frame.code) {
+    if found == Some(Found::Protected) && trusted::served(frame) {
         return;
     }
     refuse(frame, found);

@@ -67,8 +67,8 @@ pub fn with<T>(call: impl FnOnce(&mut Space) -> T) -> Option<T> {
     Some(result)
 }
 
-/// A handler of C for faults: address, code, argument.
-pub type Handler = extern "C" fn(usize, u64, *mut c_void) -> c_int;
+/// A handler of C for faults: what was interrupted (`struct exos_fault`), argument.
+type Handler = extern "C" fn(&mut Frame, *mut c_void) -> c_int;
 
 static HANDLER: AtomicUsize = AtomicUsize::new(0);
 static ARGUMENT: AtomicUsize = AtomicUsize::new(0);
@@ -81,7 +81,7 @@ extern "C" fn exos_on_fault(handler: usize, argument: usize) -> usize {
 }
 
 /// Has the program's handler serve a fault, if there is one: whether it did.
-pub fn served(address: u64, code: u64) -> bool {
+pub fn served(frame: &mut Frame) -> bool {
     let handler = HANDLER.load(Relaxed);
     if handler == 0 {
         return false;
@@ -90,7 +90,7 @@ pub fn served(address: u64, code: u64) -> bool {
     // SAFETY: a function that the program gave as such a handler. Is it none, the program has harmed
     // itself.
     let handler = unsafe { transmute::<usize, Handler>(handler) };
-    handler(address as usize, code, argument) != 0
+    handler(frame, argument) != 0
 }
 
 static OTHERWISE: AtomicUsize = AtomicUsize::new(0);
