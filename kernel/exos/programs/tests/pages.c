@@ -106,21 +106,21 @@ static void mappings(void)
 }
 
 /* Faults at one page, with each protection. */
-static void watched(char *page)
+static void watched(volatile char *page)
 {
 	exos_on_fault(opens, &protection);
 	for (int from = PROT_NONE; from <= PROT_READ; from++) {
 		page[1] = 5;
-		CHECK(exos_protect(page, from) == 0);
+		CHECK(exos_protect((char *)page, from) == 0);
 		told = 0;
 		page[1] = 6;
 		CHECK(told == 1 && seen == (uintptr_t)page + 1 && (seen_code & 2));
 		CHECK(page[1] == 6);
 	}
-	CHECK(exos_protect(page, PROT_NONE) == 0);
+	CHECK(exos_protect((char *)page, PROT_NONE) == 0);
 	protection = PROT_READ;
 	told = 0;
-	CHECK(((volatile char *)page)[1] == 6 && told == 1 && !(seen_code & 2));
+	CHECK(page[1] == 6 && told == 1 && !(seen_code & 2));
 	protection = PROT_READ | PROT_WRITE;
 	page[1] = 7;
 	CHECK(told == 2 && page[1] == 7);
@@ -141,20 +141,20 @@ static void faults(void)
 
 static void untouched(void)
 {
-	char *some = mmap(0, 100 * PAGE, PROT_NONE, FLAGS, -1, 0);
+	volatile char *some = mmap(0, 100 * PAGE, PROT_NONE, FLAGS, -1, 0);
 
 	protection = PROT_READ | PROT_WRITE;
 	exos_on_fault(opens, &protection);
 	told = 0;
 	some[50 * PAGE] = 1;
 	CHECK(told == 1);
-	CHECK(mprotect(some, 100 * PAGE, PROT_READ) == 0);
+	CHECK(mprotect((char *)some, 100 * PAGE, PROT_READ) == 0);
 	CHECK(some[50 * PAGE] == 1 && some[51 * PAGE] == 0 && told == 1);
 	some[50 * PAGE] = 2;
 	some[52 * PAGE] = 2;
 	CHECK(told == 3 && some[50 * PAGE] == 2);
 	exos_on_fault(NULL, NULL);
-	CHECK(munmap(some, 100 * PAGE) == 0);
+	CHECK(munmap((char *)some, 100 * PAGE) == 0);
 }
 
 static void many(void)

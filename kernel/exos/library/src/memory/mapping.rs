@@ -25,7 +25,7 @@ impl Space {
     /// Moves the heap's end by so many bytes; where it was.
     pub fn grow_heap(&mut self, more: i64) -> Result<u64, Error> {
         let before = self.heap_end;
-        let end = before.checked_add_signed(more).ok_or(Error::Argument)?;
+        let end = before.checked_add_signed(more).ok_or(Error::Quota)?;
         if end < HEAP || end.div_ceil(PAGE as u64) > MAPPINGS_FIRST {
             return Err(Error::Quota);
         }
