@@ -61,6 +61,14 @@ pub const TABLES: &[Table] = &[
         ],
     },
     Table {
+        title: "Extensions inside a process",
+        rows: &[
+            only_aegis("call of an empty function", "extension-call"),
+            only_aegis("call with a service inside", "extension-service"),
+            only_aegis("call that faults, and a reset", "extension-fault"),
+        ],
+    },
+    Table {
         title: "Processes",
         rows: &[
             row("fork, exit, wait", "fork"),

@@ -10,6 +10,7 @@ use postern_aegis_machine::said::{self, Figures, Trace};
 use postern_aegis_machine::status::Status;
 use thiserror::Error;
 
+use crate::extensions::{self, ExtensionsError};
 use crate::programs::{self, INVERTED, Program, ProgramsError};
 use crate::software::{self, SoftwareError};
 
@@ -19,6 +20,9 @@ pub enum MeasureError {
     /// There are no programs.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
+    /// An extension cannot be made.
+    #[error(transparent)]
+    Extensions(#[from] ExtensionsError),
     /// There is nothing to boot.
     #[error(transparent)]
     Software(#[from] SoftwareError),
@@ -64,6 +68,7 @@ fn measures(program: &Program) -> bool {
 pub fn all(only: &str, folder: &Path) -> Result<Measured, MeasureError> {
     let mut programs = programs()?;
     programs.retain(|program| !measures(program) || program.name.contains(only));
+    let extensions = extensions::make()?;
     let files = programs::make(&programs)?;
     let measuring = |name: &str| {
         let program = programs.iter().find(|program| program.name == name);
@@ -77,6 +82,7 @@ pub fn all(only: &str, folder: &Path) -> Result<Measured, MeasureError> {
     };
     for (name, _) in files.iter().filter(|(name, _)| measuring(name)) {
         let mut files = files.clone();
+        files.extend(extensions.clone());
         files.push(("init".to_owned(), name.clone().into_bytes()));
         let software = software::prepare(&files, folder)?;
         let (ended, counts) = count::run(&machine, &software, folder)?;
