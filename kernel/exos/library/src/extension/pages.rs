@@ -12,6 +12,7 @@ use postern_gates::below::{Access, Below, NoPages};
 use postern_gates::sync::{Mutex, MutexGuard};
 
 use super::trusted;
+use crate::memory::room;
 
 /// Addresses for windows begin here: far from everything that the process has.
 const FIRST: u64 = 0x2000_0000_0000;
@@ -47,7 +48,7 @@ fn each(range: &Range<u64>) -> impl Iterator<Item = u64> {
 
 fn open(range: Range<u64>) -> Result<(), NoPages> {
     for at in each(&range) {
-        if memory::map_fresh(at, Mapping::WRITE).is_err() {
+        if room::patiently(|| memory::map_fresh(at, Mapping::WRITE)).is_err() {
             free(range.start..at);
             return Err(NoPages);
         }
@@ -106,7 +107,7 @@ pub(super) fn touched(address: u64) -> bool {
         return false;
     };
     let at = address & !(STEP - 1);
-    if memory::map_fresh(at, Mapping::WRITE).is_err() {
+    if room::patiently(|| memory::map_fresh(at, Mapping::WRITE)).is_err() {
         return false;
     }
     let span = (at - promise.first()) / TABLE_SPAN;
