@@ -22,8 +22,8 @@ pub mod space;
 pub mod table;
 mod trusted;
 
-pub use fork::{after_fork, before_fork, in_copy};
-pub use trusted::{on_stack, set_otherwise as on_refused, with};
+pub use fork::{in_copy, is_copied, share};
+pub use trusted::{busy, on_stack, set_otherwise as on_refused, with};
 
 /// Begins: a table, the stack, faults.
 pub fn begin() -> Result<(), postern_aegis::Error> {

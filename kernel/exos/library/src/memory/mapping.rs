@@ -1,12 +1,12 @@
 //! What programs ask for by range: the heap, mappings, protection.
 
-use postern_aegis::{Error, PAGE, calls};
+use postern_aegis::{Error, Mapping, PAGE, calls, memory};
 use postern_exos_abi::address::{HEAP, PRIVATE};
 use postern_exos_pages::entry::{Entry, READ, WRITE};
 
 use crate::memory::regions::Region;
-use crate::memory::room;
 use crate::memory::space::{Found, HEAP_FIRST, MAPPINGS_END, MAPPINGS_FIRST, Space, flags, hide};
+use crate::memory::{room, trusted};
 
 /// Programs map nothing from here on.
 const END: u64 = PRIVATE >> 12;
@@ -179,6 +179,7 @@ impl Space {
             self.regions.add(part).ok_or(Error::Exhausted)?;
         }
         let mut failed = Ok(());
+        let capabilities = &self.capabilities;
         self.table.each(first, end, &mut |page, entry| {
             let changed = entry.protected(protection);
             let at = page << 12;
@@ -187,9 +188,17 @@ impl Space {
                 return Some(changed);
             }
             if protection == 0 {
-                return Some(hide(page, changed));
+                return Some(hide(page, changed, capabilities));
             }
-            failed = failed.and(calls::protect(at, flags(changed)).map(drop));
+            let index = usize::from(changed.capability());
+            let result = match memory::page_at(at) {
+                Some(number) if index != 0 => {
+                    let mapping = Mapping::new(number, flags(changed));
+                    trusted::bind(at, mapping, capabilities.get(index).copied().unwrap_or(0))
+                }
+                _ => calls::protect(at, flags(changed)).map(drop),
+            };
+            failed = failed.and(result);
             Some(changed)
         });
         if region.alone {

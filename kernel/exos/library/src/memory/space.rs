@@ -14,12 +14,19 @@ use crate::memory::{room, trusted};
 /// Where a page is bound for a moment while it is filled: behind both areas of the table.
 pub const WINDOW: u64 = PRIVATE + (4 << 32);
 
+/// Where pages of others are bound that nobody may use now.
+pub(super) const SHADOW: u64 = PRIVATE + (8 << 32);
+const SHADOW_SPAN: u64 = 1 << 36;
+
 /// Pages of the heap.
 pub(super) const HEAP_FIRST: u64 = HEAP >> 12;
 pub(super) const MAPPINGS_FIRST: u64 = MAPPINGS >> 12;
 const STACK_END: u64 = STACK >> 12;
 /// Mappings end where the environment's own windows begin.
 pub(super) const MAPPINGS_END: u64 = memory::FIRST >> 12;
+
+/// Capabilities at most.
+pub(super) const CAPABILITIES: usize = 512;
 
 /// What is known.
 #[derive(Debug)]
@@ -30,6 +37,8 @@ pub struct Space {
     pub(super) heap_end: u64,
     /// Pages that were promised and have not come yet.
     pub(super) promised: u64,
+    /// Capabilities for pages that are not this process's own; none at 0.
+    pub(super) capabilities: [u64; CAPABILITIES],
 }
 
 /// What a fault comes to.
@@ -71,6 +80,7 @@ impl Space {
             regions: Regions::new(),
             heap_end: HEAP,
             promised: 0,
+            capabilities: [0; CAPABILITIES],
         }
     }
 
@@ -129,7 +139,7 @@ impl Space {
         }
         match memory::page_at(at) {
             None => Found::Lost,
-            Some(_) => served(calls::protect(at, flags(entry)).map(drop)),
+            Some(_) => served(self.rebind(page, entry)),
         }
     }
 
@@ -189,12 +199,58 @@ impl Space {
         let mapping = Mapping::new(entry.number(), flags(entry));
         let capability = self.capability(entry);
         room::patiently(|| trusted::bind(page << 12, mapping, capability))?;
+        if entry.capability() != 0 {
+            let _ = calls::unmap(shadow(entry.number()), Target::SELF);
+        }
         self.table
             .insert(page, entry.without(Entry::HIDDEN).with_number(0))
     }
 
-    fn capability(&self, _entry: Entry) -> u64 {
-        0
+    /// Has a binding allow what its entry says.
+    pub(super) fn rebind(&self, page: u64, entry: Entry) -> Result<(), Error> {
+        let at = page << 12;
+        if entry.capability() == 0 {
+            return calls::protect(at, flags(entry)).map(drop);
+        }
+        let number = memory::page_at(at).ok_or(Error::Unmapped)?;
+        trusted::bind(
+            at,
+            Mapping::new(number, flags(entry)),
+            self.capability(entry),
+        )
+    }
+
+    /// What the page of an entry is bound by.
+    pub(super) fn capability(&self, entry: Entry) -> u64 {
+        match usize::from(entry.capability()) {
+            0 => 0,
+            index => self.capabilities.get(index).copied().unwrap_or(0),
+        }
+    }
+
+    /// A place for a capability, which is not in use.
+    pub(super) fn place_for_capability(&mut self) -> Result<u16, Error> {
+        let free = |all: &[u64]| (1..all.len()).find(|index| all[*index] == 0);
+        let found = free(&self.capabilities).or_else(|| {
+            // Those that no page is bound by any more.
+            let mut used = [false; CAPABILITIES];
+            self.table.each(0, u64::MAX, &mut |_, entry| {
+                used[usize::from(entry.capability()) % CAPABILITIES] = true;
+                Some(entry)
+            });
+            for (capability, used) in self.capabilities.iter_mut().zip(used) {
+                *capability = if used { *capability } else { 0 };
+            }
+            free(&self.capabilities)
+        });
+        found.map(|index| index as u16).ok_or(Error::Exhausted)
+    }
+
+    /// Keeps a capability at its place.
+    pub(super) fn set_capability(&mut self, index: u16, capability: u64) {
+        if let Some(place) = self.capabilities.get_mut(usize::from(index)) {
+            *place = capability;
+        }
     }
 
     /// Changes what may be done to a page.
@@ -223,12 +279,12 @@ impl Space {
         if entry.has(Entry::THERE) {
             if protection == 0 {
                 if !entry.has(Entry::HIDDEN) {
-                    return Ok(Some(hide(page, entry)));
+                    return Ok(Some(hide(page, entry, &self.capabilities)));
                 }
             } else if entry.has(Entry::HIDDEN) {
                 return self.show(page, entry).map(|()| None);
             } else {
-                calls::protect(page << 12, flags(entry))?;
+                self.rebind(page, entry)?;
             }
         }
         Ok(Some(entry))
@@ -258,12 +314,25 @@ impl Space {
     }
 }
 
+/// Where a page of others is bound while its entry is hidden: it would be free if nobody bound it.
+pub(super) fn shadow(number: u32) -> u64 {
+    SHADOW + (u64::from(number) << 12) % SHADOW_SPAN
+}
+
 /// Takes a page's binding away, and keeps its number.
-pub fn hide(page: u64, entry: Entry) -> Entry {
+pub(super) fn hide(page: u64, entry: Entry, capabilities: &[u64; CAPABILITIES]) -> Entry {
     let at = page << 12;
     let Some(number) = memory::page_at(at) else {
         return entry;
     };
+    let index = usize::from(entry.capability());
+    if index != 0 {
+        let capability = capabilities.get(index).copied().unwrap_or(0);
+        let mapping = Mapping::new(number, 0);
+        if room::patiently(|| trusted::bind(shadow(number), mapping, capability)).is_err() {
+            return entry;
+        }
+    }
     let entry = entry.with(used(at)).with(Entry::HIDDEN).with_number(number);
     let _ = calls::unmap(at, Target::SELF);
     entry
@@ -294,6 +363,9 @@ fn leave(page: u64, entry: Entry) -> Option<()> {
     }
     let at = page << 12;
     let number = if entry.has(Entry::HIDDEN) {
+        if entry.capability() != 0 {
+            let _ = calls::unmap(shadow(entry.number()), Target::SELF);
+        }
         entry.number()
     } else {
         let number = memory::page_at(at)?;

@@ -60,11 +60,28 @@ pub fn with<T>(call: impl FnOnce(&mut Space) -> T) -> Option<T> {
     if SPACE.busy.load(Relaxed) {
         return None;
     }
+    touch_stack();
     SPACE.busy.store(true, Relaxed);
     // SAFETY: `busy` was not set, so nobody below this caller has a reference.
     let result = call(unsafe { &mut *SPACE.space.get() });
     SPACE.busy.store(false, Relaxed);
     Some(result)
+}
+
+/// Whether somebody has it, whom this caller has interrupted.
+pub fn busy() -> bool {
+    SPACE.busy.load(Relaxed)
+}
+
+/// Has the pages of the stack come that the caller needs while nothing can come.
+#[inline]
+fn touch_stack() {
+    // SAFETY: loads that change nothing, where this program's stack is or is to be; where it may not
+    // be, the program ends as it would by the call.
+    unsafe {
+        asm!("mov {0}, [rsp - 4096]", "mov {0}, [rsp - 8192]", out(reg) _,
+            options(nostack, preserves_flags, readonly));
+    }
 }
 
 /// A handler of C for faults: what was interrupted (`struct exos_fault`), argument.
