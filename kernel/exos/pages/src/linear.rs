@@ -8,18 +8,13 @@ fn count(words: &[u64]) -> usize {
     words.first().map_or(0, |count| (*count as usize).min(most))
 }
 
-/// The first place that is not before a page.
-fn position(words: &[u64], page: u64) -> usize {
-    let (mut low, mut high) = (0, count(words));
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if words[HEAD + PLACE * middle] < page {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    low
+/// The first place that is not before a page, and whether it is the page's.
+#[inline]
+fn search(words: &[u64], page: u64) -> (usize, bool) {
+    let places = words.get(HEAD..).unwrap_or_default().as_chunks::<PLACE>().0;
+    let places = places.get(..count(words)).unwrap_or_default();
+    let at = places.partition_point(|[other, _]| *other < page);
+    (at, places.get(at).is_some_and(|[other, _]| *other == page))
 }
 
 /// Makes an empty table of words.
@@ -39,17 +34,16 @@ pub fn room(words: &[u64]) -> usize {
 
 /// Which word is the entry of a page.
 pub fn find(words: &[u64], page: u64) -> Option<usize> {
-    let at = position(words, page);
-    let place = HEAD + PLACE * at;
-    (at < count(words) && words[place] == page).then_some(place + 1)
+    let (at, is) = search(words, page);
+    is.then_some(HEAD + PLACE * at + 1)
 }
 
 /// Makes an entry, or changes the one that is there.
 pub fn insert(words: &mut [u64], page: u64, entry: Entry) -> Result<(), Full> {
     let count = count(words);
-    let at = position(words, page);
+    let (at, is) = search(words, page);
     let place = HEAD + PLACE * at;
-    if at < count && words[place] == page {
+    if is {
         words[place + 1] = entry.0;
         return Ok(());
     }
@@ -82,7 +76,7 @@ pub fn each(
     mut change: impl FnMut(u64, Entry) -> Option<Entry>,
 ) {
     let count = count(words);
-    let mut from = position(words, first);
+    let (mut from, _) = search(words, first);
     let mut to = from;
     while from < count && words[HEAD + PLACE * from] < end {
         let place = HEAD + PLACE * from;

@@ -1,12 +1,12 @@
 //! Page faults: what was promised comes, what the program watches is told to it, and the rest is an
 //! end with a reason.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use postern_aegis::entry::{self, Frame};
 use postern_aegis::println;
 use postern_aegis::start;
-use postern_exos_abi::address::{STACK, STACK_LIMIT};
+use postern_exos_abi::address::{PRIVATE, STACK, STACK_LIMIT};
 use postern_exos_pages::entry::{EXECUTE, READ, WRITE};
 
 use crate::memory::space::Found;
@@ -17,8 +17,17 @@ const VECTOR: usize = 14;
 /// Below the stack nothing is mapped.
 const GUARD: u64 = 1 << 20;
 /// Bits of a fault's code.
+const PRESENT: u64 = 1;
 const STORES: u64 = 1 << 1;
 const FETCHES: u64 = 1 << 4;
+
+/// Whether there were ever pages that are copied when they are stored to.
+static COPIES: AtomicBool = AtomicBool::new(false);
+
+/// There are pages that are copied when they are stored to.
+pub(super) fn copies() {
+    COPIES.store(true, Relaxed);
+}
 
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 
@@ -38,6 +47,12 @@ fn fault(frame: &mut Frame) {
         code if code & FETCHES != 0 => EXECUTE,
         _ => READ,
     };
+    // A page that is there and may not be used so is the program's affair, unless some are copied when
+    // they are stored to: then the table says which.
+    let there = frame.code & PRESENT != 0 && frame.address < PRIVATE;
+    if there && !COPIES.load(Relaxed) && trusted::served(frame) {
+        return;
+    }
     let page = frame.address >> 12;
     let found = trusted::with(|space| space.fault(page, needed));
     if found == Some(Found::Served) {

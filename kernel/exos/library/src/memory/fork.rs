@@ -127,6 +127,7 @@ fn batch(space: &mut Space, target: Target, shared: bool, keep: Keep<'_>) -> Res
     }
     let [read, write] = keep(&batch.numbers[..count], shared)?;
     let capability = if shared { write } else { read };
+    fault::copies();
     space.set_capability(place, capability);
     let flag = if shared { 0 } else { Entry::COPIED };
     let mut all = Ok(());

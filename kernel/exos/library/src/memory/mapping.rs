@@ -122,10 +122,22 @@ impl Space {
 
     /// Changes what may be done to pages, by their addresses.
     pub fn protect_many(&mut self, pages: &[u64], protection: u64) -> Result<(), Error> {
+        let mut many = Many::new();
         for address in pages {
-            self.protect(address >> 12, protection)?;
+            let page = address >> 12;
+            let plain = |entry: Entry| {
+                entry.has(Entry::THERE) && !entry.has(Entry::HIDDEN) && entry.capability() == 0
+            };
+            match self.table.place(page) {
+                Some(place) if protection != 0 && plain(place.entry()) => {
+                    let entry = place.entry().protected(protection);
+                    many.add(page << 12, flags(entry))?;
+                    place.set(entry);
+                }
+                _ => self.protect(page, protection)?,
+            }
         }
-        Ok(())
+        many.done()
     }
 
     /// Has a page come now, whether there is one to come.
@@ -179,10 +191,10 @@ impl Space {
             self.regions.add(part).ok_or(Error::Exhausted)?;
         }
         let mut failed = Ok(());
+        let mut many = Many::new();
         let capabilities = &self.capabilities;
         self.table.each(first, end, &mut |page, entry| {
             let changed = entry.protected(protection);
-            let at = page << 12;
             if !entry.has(Entry::THERE) || entry.has(Entry::HIDDEN) {
                 // It is bound when it is touched.
                 return Some(changed);
@@ -190,17 +202,20 @@ impl Space {
             if protection == 0 {
                 return Some(hide(page, changed, capabilities));
             }
-            let index = usize::from(changed.capability());
-            let result = match memory::page_at(at) {
-                Some(number) if index != 0 => {
-                    let mapping = Mapping::new(number, flags(changed));
-                    trusted::bind(at, mapping, capabilities.get(index).copied().unwrap_or(0))
+            let at = page << 12;
+            match usize::from(changed.capability()) {
+                0 => failed = failed.and(many.add(at, flags(changed))),
+                index => {
+                    let capability = capabilities.get(index).copied().unwrap_or(0);
+                    let number = memory::page_at(at).ok_or(Error::Unmapped);
+                    failed = failed.and(number.and_then(|number| {
+                        trusted::bind(at, Mapping::new(number, flags(changed)), capability)
+                    }));
                 }
-                _ => calls::protect(at, flags(changed)).map(drop),
-            };
-            failed = failed.and(result);
+            }
             Some(changed)
         });
+        failed = failed.and(many.done());
         if region.alone {
             // The heap and the stack are one region each: pages that have not come are told apart.
             for page in first..end {
@@ -210,5 +225,52 @@ impl Space {
             }
         }
         failed
+    }
+}
+
+/// Pages that are protected alike, by one call.
+struct Many {
+    pages: [u64; MANY],
+    count: usize,
+    flags: u64,
+}
+
+/// Pages of one call.
+const MANY: usize = 128;
+
+impl Many {
+    fn new() -> Many {
+        Many {
+            pages: [0; MANY],
+            count: 0,
+            flags: 0,
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, at: u64, flags: u64) -> Result<(), Error> {
+        let done = match self.count == MANY || flags != self.flags {
+            true => self.done(),
+            false => Ok(()),
+        };
+        self.flags = flags;
+        if let Some(place) = self.pages.get_mut(self.count) {
+            *place = at;
+            self.count += 1;
+        }
+        done
+    }
+
+    fn done(&mut self) -> Result<(), Error> {
+        let pages = self.pages.get(..self.count).unwrap_or_default();
+        self.count = 0;
+        if pages.is_empty() {
+            return Ok(());
+        }
+        match calls::protect_many(pages, self.flags) {
+            Ok(done) if done == pages.len() as u64 => Ok(()),
+            Ok(_) => Err(Error::Unmapped),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -255,39 +255,38 @@ impl Space {
 
     /// Changes what may be done to a page.
     pub fn protect(&mut self, page: u64, protection: u64) -> Result<(), Error> {
-        let Some(entry) = self.entry(page) else {
-            let region = self.regions.at(page).ok_or(Error::Unmapped)?;
-            if region.protection == protection {
-                return Ok(());
-            }
-            return self.table.insert(page, Entry::new(protection, 0));
+        let Some(place) = self.table.place(page) else {
+            return self.protect_unknown(page, protection);
         };
-        if let Some(changed) = self.changed(page, entry, protection)? {
-            self.table.insert(page, changed)?;
+        let entry = place.entry().protected(protection);
+        if !entry.has(Entry::THERE) {
+            place.set(entry);
+        } else if protection == 0 {
+            if !entry.has(Entry::HIDDEN) {
+                place.set(hide(page, entry, &self.capabilities));
+            } else {
+                place.set(entry);
+            }
+        } else if entry.has(Entry::HIDDEN) {
+            return self.show(page, entry);
+        } else {
+            self.rebind(page, entry)?;
+            place.set(entry);
         }
         Ok(())
     }
 
-    /// Changes a page's binding; its entry, if the caller is to store it.
-    fn changed(
-        &mut self,
-        page: u64,
-        entry: Entry,
-        protection: u64,
-    ) -> Result<Option<Entry>, Error> {
-        let entry = entry.protected(protection);
-        if entry.has(Entry::THERE) {
-            if protection == 0 {
-                if !entry.has(Entry::HIDDEN) {
-                    return Ok(Some(hide(page, entry, &self.capabilities)));
-                }
-            } else if entry.has(Entry::HIDDEN) {
-                return self.show(page, entry).map(|()| None);
-            } else {
-                self.rebind(page, entry)?;
-            }
+    /// The same for a page that has no entry yet.
+    #[cold]
+    fn protect_unknown(&mut self, page: u64, protection: u64) -> Result<(), Error> {
+        if self.entry(page).is_some() {
+            return self.protect(page, protection);
         }
-        Ok(Some(entry))
+        let region = self.regions.at(page).ok_or(Error::Unmapped)?;
+        if region.protection == protection {
+            return Ok(());
+        }
+        self.table.insert(page, Entry::new(protection, 0))
     }
 
     /// Takes everything away in a range.
