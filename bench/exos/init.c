@@ -1,6 +1,5 @@
-/* The first process of a Linux that stands beside ExOS: runs the programs of /bench one after the other, which are those of
-   kernel/exos/programs/bench, compiled for Linux. */
-#include <dirent.h>
+/* The first process of a Linux that stands beside ExOS: runs programs one after the other, whose names stand in the file /list, and which
+   are those of kernel/exos/programs/bench, compiled for Linux. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,28 +18,30 @@ static void end(void)
 
 int main(void)
 {
-	struct dirent **names;
-	int count, status;
+	char name[256];
+	FILE *list;
+	int status;
 
 	if (getpid() != 1)
 		return fputs("this is the first process of a machine\n", stderr), 2;
 	mount("none", "/proc", "proc", 0, NULL);
 	/* What the kernel still does of its own after its start is not to be counted with the programs. */
 	sleep(5);
-	count = chdir("/bench") ? -1 : scandir(".", &names, NULL, alphasort);
-	for (int k = 0; k < count; k++) {
+	list = fopen("/list", "r");
+	if (!list || chdir("/bench"))
+		return fputs("there is nothing to run\n", stderr), 2;
+	while (fgets(name, sizeof name, list)) {
 		pid_t child;
 
-		if (names[k]->d_name[0] == '.')
-			continue;
+		name[strcspn(name, "\n")] = 0;
 		fflush(stdout);
 		child = fork();
 		if (!child) {
-			execl(names[k]->d_name, names[k]->d_name, (char *)NULL);
+			execl(name, name, (char *)NULL);
 			_exit(127);
 		}
 		if (waitpid(child, &status, 0) != child || status) {
-			printf("failed: %s: status %#x\n", names[k]->d_name, status);
+			printf("failed: %s: status %#x\n", name, status);
 			end();
 		}
 	}

@@ -18,22 +18,22 @@ pub fn build(
     headers: &Headers,
     lib: &Path,
 ) -> Result<(), LibraryError> {
-    let options = |flags: Vec<OsString>, debug| CompileOptions {
-        flags: target
-            .flags
-            .iter()
-            .map(OsString::from)
-            .chain(flags)
-            .collect(),
-        debug,
-        ..CompileOptions::default()
-    };
     let scratch = lib.join("scratch");
     create(&scratch)?;
     let root = source.unpack(&scratch)?;
     mend(&root)?;
     let objects = scratch.join("objects");
     create(&objects)?;
+    let mut common: Vec<OsString> = target.flags.iter().map(OsString::from).collect();
+    if target.plain {
+        // What a failed assertion names is not where this is built.
+        common.push(format!("-ffile-prefix-map={}=", root.display()).into());
+    }
+    let options = |flags: Vec<OsString>, debug| CompileOptions {
+        flags: common.iter().cloned().chain(flags).collect(),
+        debug,
+        ..CompileOptions::default()
+    };
     let mut jobs = Vec::new();
     let ours = scratch.join("ours");
     cache::write(&ours, target.sources)?;

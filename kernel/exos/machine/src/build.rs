@@ -1,9 +1,11 @@
 //! The library and the root environment, built by cargo in their own workspace.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use postern_aegis_machine::build::{self, BuildError};
+
+use postern_aegis_machine::place::repository;
 
 use crate::place;
 
@@ -19,7 +21,23 @@ const OWN: [&str; 5] = ["memcpy", "memmove", "memset", "memcmp", "bcmp"];
 
 /// Builds the library and the root environment.
 pub fn library() -> Result<(), BuildError> {
-    let words = ["build", "--release", "--quiet", "--color", "never"];
+    // Names of files stand in the library for its last words: with the folder that this is built in
+    // they would make it longer or shorter, and take more pages or fewer to load.
+    let registry = std::env::var_os("CARGO_HOME").map_or_else(
+        || std::env::home_dir().unwrap_or_default().join(".cargo"),
+        PathBuf::from,
+    );
+    let remap = [repository(), registry].map(|folder| {
+        let option = format!("--remap-path-prefix={}=", folder.display());
+        format!("{option:?}")
+    });
+    let flags = format!(
+        "target.x86_64-unknown-linux-gnu.rustflags=[{}]",
+        remap.join(",")
+    );
+    let builds = place::builds().display().to_string();
+    let mut words = vec!["build", "--release", "--quiet", "--color", "never"];
+    words.extend(["--config", &flags, "--target-dir", &builds]);
     build::cargo_in(&place::sources(), &words)?;
     let (built, library) = (place::built("libexos.a"), place::library());
     let changed = |path: &Path| {

@@ -25,10 +25,15 @@ pub fn measure(linux: &Linux, folder: &Path) -> Result<Baseline, LinuxError> {
     archive.folder("bench");
     let sources = programs::of("bench");
     let sources = sources.map_err(|error| LinuxError::Compiler(error.to_string()))?;
+    let mut list = String::new();
     for program in sources {
+        if program.measures() {
+            list += &format!("{}\n", program.name);
+        }
         let bytes = compiled(&program.sources, &folder.join(&program.name))?;
         archive.file(&format!("bench/{}", program.name), &bytes);
     }
+    archive.file("list", list.as_bytes());
     let path = emulator::write(&folder, "first.cpio", &archive.finish());
     linux.measure_first(path.map_err(file(&folder))?, &folder)
 }

@@ -58,21 +58,15 @@ pub fn programs() -> Result<Vec<Program>, ProgramsError> {
     Ok(programs::with_inverted(programs::of("bench")?, BOTH))
 }
 
-/// Whether a program measures; others are started by those that do.
-fn measures(program: &Program) -> bool {
-    let text = program.sources.iter().map(std::fs::read_to_string);
-    text.flatten().any(|text| text.contains("measure.h"))
-}
-
 /// Runs the programs whose names contain a word.
 pub fn all(only: &str, folder: &Path) -> Result<Measured, MeasureError> {
     let mut programs = programs()?;
-    programs.retain(|program| !measures(program) || program.name.contains(only));
+    programs.retain(|program| !program.measures() || program.name.contains(only));
     let extensions = extensions::make()?;
     let files = programs::make(&programs)?;
     let measuring = |name: &str| {
         let program = programs.iter().find(|program| program.name == name);
-        program.is_some_and(measures)
+        program.is_some_and(Program::measures)
     };
     let mut measured = Measured::default();
     let machine = Machine {

@@ -14,10 +14,14 @@ pub fn target() -> PathBuf {
     repository().join("target/exos")
 }
 
+/// Where cargo builds for programs of ours, whose paths are not those of the host.
+pub fn builds() -> PathBuf {
+    target().join("builds")
+}
+
 /// What cargo builds: `init`, `libexos.a`.
 pub fn built(name: &str) -> PathBuf {
-    let folder = target().join("x86_64-unknown-linux-gnu/release");
-    folder.join(name)
+    builds().join("x86_64-unknown-linux-gnu/release").join(name)
 }
 
 /// The library that programs are linked with.

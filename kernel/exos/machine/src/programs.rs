@@ -45,6 +45,14 @@ pub struct Program {
     pub page_table: PageTable,
 }
 
+impl Program {
+    /// Whether it measures; others are started by those that do.
+    pub fn measures(&self) -> bool {
+        let texts = self.sources.iter().map(std::fs::read_to_string);
+        texts.flatten().any(|text| text.contains("measure.h"))
+    }
+}
+
 /// Options of all of ours.
 const FLAGS: &[&str] = &["-O2", "-Wall", "-Wextra", "-std=gnu17"];
 
