@@ -8,11 +8,13 @@
 //! | [`room`] | pages, and more of them from the registry |
 //! | [`space`] | what is at a page: faults, protection, copies |
 //! | [`mapping`] | what is asked for by range |
+//! | [`chosen`] | pages that the program chooses: aliases, numbers, colours |
 //! | [`fault`] | the exception |
 //! | [`fork`] | what a copy of the process needs |
 //! | [`c`] | functions of C |
 
 pub mod c;
+pub mod chosen;
 pub mod fault;
 pub mod fork;
 pub mod mapping;

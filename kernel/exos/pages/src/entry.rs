@@ -33,13 +33,16 @@ impl Entry {
     pub const DIRTY: u64 = 1 << 9;
     /// It was touched, before it was bound the last time.
     pub const TOUCHED: u64 = 1 << 10;
+    /// The page stands in another entry, too, or has.
+    pub const ALIASED: u64 = 1 << 11;
     const FLAGS: u64 = Self::THERE
         | Self::COPIED
         | Self::SHARED
         | Self::UNCACHED
         | Self::HIDDEN
         | Self::DIRTY
-        | Self::TOUCHED;
+        | Self::TOUCHED
+        | Self::ALIASED;
     const NUMBER: u32 = 32;
     const CAPABILITY: u32 = 16;
 
@@ -51,6 +54,11 @@ impl Entry {
     /// What the program may do, as far as it is asked.
     pub const fn protection(self) -> u64 {
         self.0 & PROTECTION
+    }
+
+    /// Its flags.
+    pub const fn flags(self) -> u64 {
+        self.0 & Self::FLAGS
     }
 
     /// Whether one of these flags is set.

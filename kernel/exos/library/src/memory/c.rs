@@ -1,5 +1,7 @@
 //! What C calls: `sys/mman.h`, `exos/memory.h`, `sbrk`.
 
+mod chosen;
+
 use core::ffi::{c_int, c_long};
 
 use postern_aegis::{Error, PAGE, memory};

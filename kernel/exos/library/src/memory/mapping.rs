@@ -15,7 +15,7 @@ const ONE_BY_ONE: u64 = 64;
 
 impl Space {
     /// Sees to room for pages that come at their first touch.
-    fn promise(&mut self, pages: u64) -> Result<(), Error> {
+    pub(super) fn promise(&mut self, pages: u64) -> Result<(), Error> {
         let all = self.promised.saturating_add(pages);
         room::ahead(all)?;
         self.promised = all;

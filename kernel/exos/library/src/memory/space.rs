@@ -173,7 +173,7 @@ impl Space {
     }
 
     /// An own copy of a page in its place.
-    fn copy(&mut self, page: u64, entry: Entry) -> Result<(), Error> {
+    pub(super) fn copy(&mut self, page: u64, entry: Entry) -> Result<(), Error> {
         let at = page << 12;
         let entry = match entry.has(Entry::HIDDEN) {
             true => {
@@ -294,11 +294,27 @@ impl Space {
         let untouched = self.untouched(first, end);
         self.regions.remove(first, end).ok_or(Error::Exhausted)?;
         self.promised = self.promised.saturating_sub(untouched);
-        self.table.each(first, end, &mut |page, entry| {
-            leave(page, entry);
-            None
-        });
-        Ok(())
+        // Entries with aliases wait for one another round by round.
+        loop {
+            let (mut numbers, mut count, mut again) = ([None; 16], 0, false);
+            self.table.each(first, end, &mut |page, entry| {
+                if count == numbers.len() && entry.has(Entry::ALIASED) {
+                    again = true;
+                    return Some(entry);
+                }
+                if let Some(number) = leave(page, entry) {
+                    numbers[count] = Some(number);
+                    count += 1;
+                }
+                None
+            });
+            for number in numbers.into_iter().flatten() {
+                self.free_unless_hidden(number);
+            }
+            if !again {
+                return Ok(());
+            }
+        }
     }
 
     /// Pages of regions in a range that have not come.
@@ -355,8 +371,9 @@ pub fn used(at: u64) -> u64 {
     flag(6, Entry::DIRTY) | flag(5, Entry::TOUCHED)
 }
 
-/// A page leaves a space: it is free if it was an own one and nothing else binds it.
-fn leave(page: u64, entry: Entry) -> Option<()> {
+/// A page leaves a space: it is free if it was an own one and nothing else binds it. Of one that may
+/// stand in another entry the number comes back, if that is to be seen first.
+pub(super) fn leave(page: u64, entry: Entry) -> Option<u32> {
     if !entry.has(Entry::THERE) {
         return None;
     }
@@ -373,8 +390,9 @@ fn leave(page: u64, entry: Entry) -> Option<()> {
     };
     let record = books::page(number)?;
     let own = record.owner.load(Relaxed) == books::own_number();
-    if own && record.bindings.load(Relaxed) == 0 {
+    let unused = own && record.bindings.load(Relaxed) == 0;
+    if unused && !entry.has(Entry::ALIASED) {
         let _ = pages::free(number);
     }
-    Some(())
+    (unused && entry.has(Entry::ALIASED)).then_some(number)
 }
