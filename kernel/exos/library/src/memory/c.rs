@@ -163,7 +163,10 @@ pub unsafe extern "C" fn exos_protect_many(
 /// What the processor and the table have noted of a page: flags of [`Entry`].
 fn noted(address: u64) -> Option<u64> {
     trusted::with(|space| {
-        let entry = space.entry(address >> 12)?;
+        let Some(entry) = space.entry(address >> 12) else {
+            // What is to come has been used for nothing.
+            return space.regions.at(address >> 12).map(|_| 0);
+        };
         let now = match entry.has(Entry::THERE) && !entry.has(Entry::HIDDEN) {
             true => used(address),
             false => 0,

@@ -79,7 +79,9 @@ impl Space {
 
     /// Forgets that a page was touched and stored to.
     pub fn clean(&mut self, page: u64) -> Result<(), Error> {
-        let entry = self.entry(page).ok_or(Error::Unmapped)?;
+        let Some(entry) = self.entry(page) else {
+            return self.regions.at(page).map(drop).ok_or(Error::Unmapped);
+        };
         let cleaned = entry.without(Entry::TOUCHED | Entry::DIRTY);
         if entry.has(Entry::THERE) && !entry.has(Entry::HIDDEN) {
             let number = memory::page_at(page << 12).ok_or(Error::Unmapped)?;
