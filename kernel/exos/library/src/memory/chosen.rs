@@ -100,10 +100,15 @@ impl Space {
     }
 
     /// A page by its number at a new address: an own one, or one of somebody else's by a capability.
-    pub fn map_page(&mut self, page: u32, _capability: u64, protection: u64) -> Result<u64, Error> {
+    pub fn map_page(&mut self, page: u32, capability: u64, protection: u64) -> Result<u64, Error> {
+        let index = match capability {
+            0 => 0,
+            _ => self.place_for_capability()?,
+        };
+        self.set_capability(index, capability);
         self.filled(1, protection, |space, to, _| {
             let entry = Entry::new(protection, Entry::THERE | Entry::SHARED | Entry::ALIASED);
-            space.put(to, entry, page)
+            space.put(to, entry.with_capability(index), page)
         })
     }
 

@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_long, c_uint};
 
 use postern_aegis::PAGE;
 
-use super::{EINVAL, allowed, fails, number, with};
+use super::{EINVAL, allowed, number, with};
 use crate::memory::space::Space;
 
 /// So many bytes, in pages.
