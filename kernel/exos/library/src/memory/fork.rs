@@ -112,12 +112,14 @@ fn batch(space: &mut Space, target: Target, shared: bool, keep: Keep<'_>) -> Res
             let own = entry.has(Entry::THERE)
                 && !entry.has(Entry::HIDDEN | Entry::COPIED)
                 && entry.capability() == 0;
-            if batch.count < BATCH && own && entry.has(Entry::SHARED) == shared {
-                if let Some(number) = memory::page_at(page << 12) {
-                    batch.pages[batch.count] = (page, entry);
-                    batch.numbers[batch.count] = number;
-                    batch.count += 1;
-                }
+            if batch.count < BATCH
+                && own
+                && entry.has(Entry::SHARED) == shared
+                && let Some(number) = memory::page_at(page << 12)
+            {
+                batch.pages[batch.count] = (page, entry);
+                batch.numbers[batch.count] = number;
+                batch.count += 1;
             }
             Some(entry)
         });

@@ -24,6 +24,12 @@ pub struct Regions {
     count: usize,
 }
 
+impl Default for Regions {
+    fn default() -> Regions {
+        Regions::new()
+    }
+}
+
 impl Regions {
     /// None.
     pub const fn new() -> Regions {

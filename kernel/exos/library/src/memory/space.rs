@@ -72,6 +72,12 @@ pub fn protection(flags: u64) -> u64 {
     READ | flag(flags & Mapping::WRITE != 0, WRITE) | flag(flags & Mapping::EXECUTE != 0, EXECUTE)
 }
 
+impl Default for Space {
+    fn default() -> Space {
+        Space::new()
+    }
+}
+
 impl Space {
     /// Nothing.
     pub const fn new() -> Space {

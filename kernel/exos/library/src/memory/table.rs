@@ -22,6 +22,12 @@ pub struct Table {
     pages: u64,
 }
 
+impl Default for Table {
+    fn default() -> Table {
+        Table::new()
+    }
+}
+
 impl Table {
     /// None yet.
     pub const fn new() -> Table {
