@@ -12,9 +12,20 @@ pub const STACK: u64 = 0x7000_0000_0000;
 pub const STACK_LIMIT: u64 = 8 << 20;
 /// The library's own tables: mapped before they are needed, and never missing.
 pub const PRIVATE: u64 = 0x7c00_0000_0000;
-/// The table of processes, to be read.
-pub const TABLE: u64 = 0x7d00_0000_0000;
-/// The page that a process shares with the registry, for arrays of requests.
-pub const MAILBOX: u64 = 0x7d00_0001_0000;
-/// The page that says how the process was started.
-pub const START: u64 = 0x7d00_0002_0000;
+/// The table of processes, to be read. This and what follows stands in the last-level table that
+/// the second segment needs in any case.
+pub const TABLE: u64 = 0x7e00_0012_0000;
+/// The page that a process shares with the registry ([`Mailbox`](crate::mailbox::Mailbox)).
+pub const MAILBOX: u64 = 0x7e00_0013_0000;
+/// The pages that say how the process was started.
+pub const START: u64 = 0x7e00_0014_0000;
+/// What the archive has, to be read ([`Directory`](crate::directory::Directory)).
+pub const DIRECTORY: u64 = 0x7e00_0015_0000;
+/// Numbers of the archive's pages, to be read: words of 32 bits, at most [`NUMBERS_PAGES`] pages.
+pub const NUMBERS: u64 = 0x7e00_0018_0000;
+/// Pages that the archive's numbers take at most.
+pub const NUMBERS_PAGES: usize = 32;
+/// Where loaders bind pages of others for a moment: so many from here on.
+pub const WINDOWS: u64 = 0x7e00_001a_0000;
+/// Offsets of open files that parents and children share.
+pub const OFFSETS: u64 = 0x7e00_001b_0000;

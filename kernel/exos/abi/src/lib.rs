@@ -6,12 +6,19 @@
 //! | [`address`] | where things are in a process's space |
 //! | [`request`] | what a process asks of the registry |
 //! | [`table`] | the table of processes, which everybody reads |
-//! | [`start`] | the page of arguments, environment and descriptors |
+//! | [`start`] | the pages of arguments, environment and descriptors |
+//! | [`mailbox`] | the page that a process shares with the registry |
+//! | [`directory`] | what the archive has |
+//! | [`errno`], [`signal`] | numbers as C's library has them |
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod directory;
+pub mod errno;
+pub mod mailbox;
 pub mod request;
+pub mod signal;
 pub mod start;
 pub mod table;
 

@@ -1,10 +1,16 @@
-//! The page that a process finds at [`START`](crate::address::START): what it is called with.
+//! The pages that a process finds at [`START`](crate::address::START): what it is called with.
 
-/// Bytes of the page.
-pub const SIZE: usize = 4096;
+/// Pages at most.
+pub const PAGES: usize = 8;
 
-/// Words at its beginning. Behind them are strings, each ended by a zero: arguments, then the
-/// environment's variables.
+/// Bytes at most.
+pub const SIZE: usize = PAGES * 4096;
+
+/// Descriptors of files that a process can have.
+pub const DESCRIPTORS: usize = 64;
+
+/// Words at the beginning. Behind them are the descriptors that are handed on, and strings, each
+/// ended by a zero: arguments, then the environment's variables.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Head {
@@ -18,6 +24,32 @@ pub struct Head {
     pub arguments: u32,
     /// Strings that are variables.
     pub variables: u32,
-    /// Where the strings begin, in bytes of the page.
+    /// Where the strings begin, in bytes from here.
     pub strings: u32,
+    /// Where they end.
+    pub end: u32,
+    /// Descriptors that are handed on: a [`Handed`] each, right behind this.
+    pub descriptors: u32,
+    /// Signals that stay ignored, as bits.
+    pub ignored: u64,
+    /// Signals that are held back, as bits.
+    pub mask: u64,
+    /// Pages with offsets of files that are shared with others: their numbers, or 0.
+    pub offsets: [u64; 4],
+    /// The capabilities to write those.
+    pub offsets_capability: [u64; 4],
+}
+
+/// A descriptor that is handed on over exec: what its kind makes of the words is its own affair.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Handed {
+    /// The descriptor's number.
+    pub number: u32,
+    /// What it is of.
+    pub kind: u32,
+    /// How it was opened.
+    pub flags: u64,
+    /// The kind's own.
+    pub words: [u64; 4],
 }

@@ -1,0 +1,58 @@
+//! Error numbers, as the C library (newlib) has them.
+#![allow(missing_docs, reason = "names as in C, without the first letter")]
+
+use core::fmt;
+
+/// An error's number, above zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+pub const PERM: Errno = Errno(1);
+pub const NOENT: Errno = Errno(2);
+pub const SRCH: Errno = Errno(3);
+pub const INTR: Errno = Errno(4);
+pub const IO: Errno = Errno(5);
+pub const TOOBIG: Errno = Errno(7);
+pub const NOEXEC: Errno = Errno(8);
+pub const BADF: Errno = Errno(9);
+pub const CHILD: Errno = Errno(10);
+pub const AGAIN: Errno = Errno(11);
+pub const NOMEM: Errno = Errno(12);
+pub const ACCES: Errno = Errno(13);
+pub const FAULT: Errno = Errno(14);
+pub const BUSY: Errno = Errno(16);
+pub const EXIST: Errno = Errno(17);
+pub const NOTDIR: Errno = Errno(20);
+pub const ISDIR: Errno = Errno(21);
+pub const INVAL: Errno = Errno(22);
+pub const NFILE: Errno = Errno(23);
+pub const MFILE: Errno = Errno(24);
+pub const NOTTY: Errno = Errno(25);
+pub const NOSPC: Errno = Errno(28);
+pub const SPIPE: Errno = Errno(29);
+pub const ROFS: Errno = Errno(30);
+pub const PIPE: Errno = Errno(32);
+pub const RANGE: Errno = Errno(34);
+pub const NOSYS: Errno = Errno(88);
+pub const NAMETOOLONG: Errno = Errno(91);
+pub const TIMEDOUT: Errno = Errno(116);
+pub const NOTSUP: Errno = Errno(134);
+
+impl Errno {
+    /// As answers of the registry have it: below zero.
+    pub const fn word(self) -> u64 {
+        (-(self.0 as i64)) as u64
+    }
+
+    /// The error of an answer's first word, if it is one.
+    pub fn of(word: u64) -> Option<Errno> {
+        let number = i32::try_from(word as i64).ok()?;
+        (-4095..0).contains(&number).then(|| Errno(-number))
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "error {}", self.0)
+    }
+}

@@ -1,0 +1,63 @@
+//! The first process: what the archive's file `init` says, or a shell.
+
+use postern_aegis::{Error, archive};
+use postern_exos_abi::VERSION;
+use postern_exos_abi::start::Head;
+use postern_exos_load::archive::{index_of, nth};
+use postern_exos_load::elf::Program;
+use postern_exos_load::space::{self, Space};
+use postern_exos_load::start::Start;
+
+use crate::registry::Registry;
+
+/// Pages that it may have at first.
+const ROOM: u64 = 512;
+
+/// Makes and starts it.
+pub fn start(registry: &mut Registry) -> Result<(), Error> {
+    let line = archive::own().file("init").unwrap_or(b"sh");
+    let words = || {
+        line.split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty())
+    };
+    let name = words().next().unwrap_or(b"sh");
+    let file = index_of(name).and_then(nth).ok_or(Error::Argument)?;
+    let program = Program::read(&file)?;
+    let made = registry.create(None, (program.entry, ROOM), name_of(name));
+    let (slot, made) = made.map_err(|_| Error::Quota)?;
+    let space = Space {
+        target: made.target(),
+    };
+    space.load(&file, &program)?;
+    let mut head = Head {
+        version: VERSION,
+        pid: registry.pid(slot),
+        ..Head::default()
+    };
+    let mut start = Start::new();
+    head.strings = start.length() as u32;
+    for word in words() {
+        start.push(word)?;
+        start.push(&[0])?;
+        head.arguments += 1;
+    }
+    start.finish(&head, &space)?;
+    space::close_windows();
+    registry.keeper.open();
+    registry
+        .start(None, head.pid.into(), true)
+        .map_err(|_| Error::Quota)
+}
+
+/// A name's first bytes as words.
+fn name_of(name: &[u8]) -> [u64; 2] {
+    let mut bytes = [0; 16];
+    let length = name.len().min(15);
+    bytes[..length].copy_from_slice(&name[..length]);
+    let word = |at: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_le_bytes(word)
+    };
+    [word(0), word(8)]
+}
