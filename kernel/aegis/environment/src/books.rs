@@ -9,13 +9,19 @@ use postern_aegis_abi::{ENVIRONMENTS, address};
 
 pub use trusted::{machine, pages};
 
+static OWN: AtomicU16 = AtomicU16::new(0);
+
+/// Looks the own number up again: for a program whose memory is a copy of another environment's.
+pub fn forget_own_number() {
+    OWN.store(0, Relaxed);
+}
+
 /// The number of this environment: the one whose page of contexts stands in this space.
 ///
 /// The processor would say it, too, but a number read there may be another's by the time it is
 /// used: an environment can move to another processor between two instructions.
 pub fn own_number() -> u16 {
     // It never changes, so it is looked up once.
-    static OWN: AtomicU16 = AtomicU16::new(0);
     let mut own = OWN.load(Relaxed);
     if own == 0 {
         own = trusted::own_number();

@@ -72,6 +72,27 @@ pub fn install() {
     trusted::install();
 }
 
+/// Has the kernel come to the functions that are registered already: for a program whose memory is a
+/// copy of another environment's, but for what [`initial`] says. After [`install`].
+pub fn install_again() {
+    for (vector, handler) in HANDLERS.iter().enumerate() {
+        trusted::set_exception(vector, handler.load(Relaxed) != 0);
+    }
+    if REQUESTS.load(Relaxed) != 0 {
+        trusted::accept_requests();
+    }
+    if EVENTS.load(Relaxed) != 0 {
+        trusted::accept_events();
+    }
+    trusted::set_ending(trusted::ending());
+}
+
+/// What the writable part of the second segment begins with, behind the page of contexts: zeros, but
+/// for one word; its address, and what it is.
+pub fn initial() -> (u64, u64) {
+    trusted::initial()
+}
+
 /// What an exception's function is.
 pub type Handler = fn(&mut Frame);
 

@@ -196,12 +196,21 @@ pub fn set_ending(told: Option<fn(&mut Interrupted)>) {
     unsafe { write_volatile(ENTRIES.ending, word) }
 }
 
+/// That function.
+pub fn ending() -> Option<fn(&mut Interrupted)> {
+    let word = ENDING.load(Relaxed);
+    // SAFETY: only `set_ending` stores there, functions of this type or zero.
+    (word != 0).then(|| unsafe { transmute::<usize, fn(&mut Interrupted)>(word) })
+}
+
+/// The address of the word that is not zero at first, and what it is then.
+pub fn initial() -> (u64, u64) {
+    (ENTRIES.top as u64, ENTRIES.activations as u64)
+}
+
 /// A slice ends that was the program's own.
 extern "C" fn aegis_ending(interrupted: &mut Interrupted) {
-    let word = ENDING.load(Relaxed);
-    if word != 0 {
-        // SAFETY: only `set_ending` stores there, functions of this type.
-        let told = unsafe { transmute::<usize, fn(&mut Interrupted)>(word) };
+    if let Some(told) = ending() {
         told(interrupted);
     }
 }
