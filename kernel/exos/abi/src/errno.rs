@@ -1,4 +1,4 @@
-//! Error numbers, as the C library (newlib) has them.
+//! Error numbers, as the C library of ExOS has them: Linux's.
 #![allow(missing_docs, reason = "names as in C, without the first letter")]
 
 use core::fmt;
@@ -33,10 +33,10 @@ pub const SPIPE: Errno = Errno(29);
 pub const ROFS: Errno = Errno(30);
 pub const PIPE: Errno = Errno(32);
 pub const RANGE: Errno = Errno(34);
-pub const NOSYS: Errno = Errno(88);
-pub const NAMETOOLONG: Errno = Errno(91);
-pub const TIMEDOUT: Errno = Errno(116);
-pub const NOTSUP: Errno = Errno(134);
+pub const NOSYS: Errno = Errno(38);
+pub const NAMETOOLONG: Errno = Errno(36);
+pub const TIMEDOUT: Errno = Errno(110);
+pub const NOTSUP: Errno = Errno(95);
 
 impl Errno {
     /// As answers of the registry have it: below zero.

@@ -24,10 +24,10 @@ pub struct Head {
     pub arguments: u32,
     /// Strings that are variables.
     pub variables: u32,
-    /// Where the strings begin, in bytes from here.
-    pub strings: u32,
-    /// Where they end.
-    pub end: u32,
+    /// Where their addresses begin, in bytes from here: of arguments, a zero, of variables, a zero.
+    pub pointers: u32,
+    /// Unused.
+    pub reserved: u32,
     /// Descriptors that are handed on: a [`Handed`] each, right behind this.
     pub descriptors: u32,
     /// Signals that stay ignored, as bits.

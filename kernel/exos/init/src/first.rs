@@ -17,8 +17,8 @@ const ROOM: u64 = 512;
 pub fn start(registry: &mut Registry) -> Result<(), Error> {
     let line = archive::own().file("init").unwrap_or(b"sh");
     let words = || {
-        line.split(u8::is_ascii_whitespace)
-            .filter(|word| !word.is_empty())
+        let words = line.split(u8::is_ascii_whitespace);
+        words.filter(|word| !word.is_empty())
     };
     let name = words().next().unwrap_or(b"sh");
     let file = index_of(name).and_then(nth).ok_or(Error::Argument)?;
@@ -35,12 +35,7 @@ pub fn start(registry: &mut Registry) -> Result<(), Error> {
         ..Head::default()
     };
     let mut start = Start::new();
-    head.strings = start.length() as u32;
-    for word in words() {
-        start.push(word)?;
-        start.push(&[0])?;
-        head.arguments += 1;
-    }
+    start.strings(&mut head, words(), core::iter::empty())?;
     start.finish(&head, &space)?;
     space::close_windows();
     registry.keeper.open();

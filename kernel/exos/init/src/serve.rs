@@ -29,7 +29,7 @@ pub fn request(message: &mut Message) {
         answer(registry, slot, words)
     });
     message.words = [0; entry::WORDS];
-    match answer.unwrap_or(Err(errno::AGAIN)) {
+    match answer.unwrap_or(Err(errno::BUSY)) {
         Ok((results, next)) => {
             message.words[1..4].copy_from_slice(&results);
             if let Some(next) = next {

@@ -4,13 +4,15 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`start`] | from Aegis' entry to `main` |
 //! | [`memory`] | virtual memory: faults, the page table, mappings |
+//! | [`process`] | making, replacing and ending processes; signals; times; limits |
+//! | [`files`] | descriptors: the console, files of the archive |
 //! | [`c`] | functions that C's library asks for |
 //! | [`ipc`] | pipes, shared memory, calls to other processes |
 //! | [`schedule`] | giving slices to other processes, by a policy |
 //! | [`extension`] | native code of others in domains inside the process |
 //! | `heap` | Rust's memory is C's |
+//! | [`start`] | from Aegis' entry to `main` |
 //!
 //! `unsafe` is in modules named `trusted` and in assembly, each block with its argument.
 #![no_std]
@@ -19,8 +21,10 @@ extern crate alloc;
 
 pub mod c;
 pub mod extension;
+pub mod files;
 mod heap;
 pub mod ipc;
 pub mod memory;
+pub mod process;
 pub mod schedule;
 pub mod start;

@@ -6,21 +6,27 @@ use postern_aegis::start::exit;
 use postern_aegis::{entry, println};
 use postern_exos_abi::address::STACK;
 
+use crate::files::descriptors;
 use crate::memory;
+use crate::process::{fork, own, signals};
 
 postern_aegis::program!(begin);
 
 fn begin() -> ! {
     entry::coprocessor(true);
+    fork::go_on_if_copy();
+    trusted::set_thread_pointer();
     if let Err(error) = memory::begin() {
         println!("no memory to begin with: {error}");
         exit();
     }
+    memory::on_refused(signals::excepted);
+    signals::install();
     memory::on_stack(STACK, run)
 }
 
 extern "C" fn run() -> ! {
     crate::ipc::begin();
-    trusted::set_thread_pointer();
+    descriptors::open(own::head(), trusted::handed());
     trusted::main()
 }

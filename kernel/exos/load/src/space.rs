@@ -45,6 +45,30 @@ impl Space {
         self.fresh(at, flags, |window| trusted::copy_page(window, at))
     }
 
+    /// The same with other numbers at an offset.
+    pub fn copy_changed(
+        &self,
+        at: u64,
+        flags: u64,
+        offset: usize,
+        numbers: &[u32],
+    ) -> Result<u32, Error> {
+        self.fresh(at, flags, |window| {
+            trusted::copy_page(window, at);
+            for (index, number) in numbers.iter().enumerate() {
+                let to = window + (offset + 4 * index) as u64;
+                trusted::copy_in(to, &number.to_le_bytes());
+            }
+        })
+    }
+
+    /// Binds a page of zeros but for a word at an offset.
+    pub fn word(&self, at: u64, flags: u64, offset: u64, word: u64) -> Result<u32, Error> {
+        self.fresh(at, flags, |window| {
+            trusted::copy_in(window + offset, &word.to_le_bytes());
+        })
+    }
+
     /// Binds a page of zeros, with nobody looking at it.
     pub fn zeros(&self, at: u64, flags: u64) -> Result<u32, Error> {
         let page = pages::take()?;

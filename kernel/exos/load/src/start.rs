@@ -45,6 +45,41 @@ impl Start {
         Ok(())
     }
 
+    /// Writes strings, and an array of their addresses; how many there are.
+    pub fn strings<'a>(
+        &mut self,
+        head: &mut Head,
+        arguments: impl Iterator<Item = &'a [u8]> + Clone,
+        variables: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Result<(), Error> {
+        let first = self.length;
+        for string in arguments.clone().chain(variables.clone()) {
+            self.push(string)?;
+            self.push(&[0])?;
+        }
+        self.length = self.length.next_multiple_of(8);
+        head.pointers = self.length as u32;
+        let mut at = START + first as u64;
+        for (strings, count) in [
+            (
+                &mut (&mut { arguments }) as &mut dyn Iterator<Item = &'a [u8]>,
+                &mut head.arguments,
+            ),
+            (
+                &mut (&mut { variables }) as &mut dyn Iterator<Item = &'a [u8]>,
+                &mut head.variables,
+            ),
+        ] {
+            for string in strings {
+                self.push(&at.to_le_bytes())?;
+                at += string.len() as u64 + 1;
+                *count += 1;
+            }
+            self.push(&[0; 8])?;
+        }
+        Ok(())
+    }
+
     /// Bytes so far.
     pub fn length(&self) -> usize {
         self.length
@@ -69,8 +104,8 @@ impl Start {
         let words = [
             u64::from(head.version) | u64::from(head.pid) << 32,
             u64::from(head.parent) | u64::from(head.arguments) << 32,
-            u64::from(head.variables) | u64::from(head.strings) << 32,
-            self.length as u64 | u64::from(head.descriptors) << 32,
+            u64::from(head.variables) | u64::from(head.pointers) << 32,
+            u64::from(head.descriptors) << 32,
             head.ignored,
             head.mask,
         ];

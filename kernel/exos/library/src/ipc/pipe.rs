@@ -57,6 +57,17 @@ impl End {
         slots::remove(self.slot, self.end);
     }
 
+    /// It as words, for descriptors.
+    pub fn words(&self) -> [u64; 2] {
+        [self.slot as u64, self.end as u64]
+    }
+
+    /// What [`End::words`] gave.
+    pub fn of(words: [u64; 2]) -> End {
+        let [slot, end] = words.map(|word| word as usize);
+        End { slot, end: end & 1 }
+    }
+
     /// Hands it to the program that replaces this one.
     pub fn pass(&self, to: Target) -> Result<[u64; 4], Error> {
         slots::pass(self.slot, self.end, to)

@@ -5,6 +5,10 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::context::context;
+use postern_exos_abi::address::START;
+use postern_exos_abi::start::{DESCRIPTORS, Handed, Head};
+
+use crate::process::own;
 
 unsafe extern "C" {
     #[link_name = "main"]
@@ -36,14 +40,29 @@ pub fn set_thread_pointer() {
     unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
 }
 
+/// Descriptors that were handed on.
+pub fn handed() -> impl Iterator<Item = Handed> {
+    let count = (own::head().descriptors as usize).min(DESCRIPTORS);
+    let first = (START as usize + size_of::<Head>()) as *const Handed;
+    // SAFETY: the maker wrote so many there, as the version says, and nobody changes them.
+    (0..count).map(move |index| unsafe { first.add(index).read() })
+}
+
 /// Runs the program to its end: constructors, `main`, `exit`.
 pub fn main() -> ! {
-    let arguments = [c"program".as_ptr().cast(), core::ptr::null()];
-    let variables = [core::ptr::null()];
-    // SAFETY: the program's own functions, each called once, in the order that C has them.
+    unsafe extern "C" {
+        static mut environ: *const *const u8;
+    }
+    let head = own::head();
+    let pointers = (START as usize + head.pointers as usize) as *const *const u8;
+    let count = head.arguments as usize;
+    // SAFETY: the maker wrote the addresses there, of arguments and of variables, each ended by a
+    // zero; the program's own functions, each called once, in the order that C has them.
     unsafe {
+        let variables = pointers.add(count + 1);
+        environ = variables;
         __libc_init_array();
         atexit(__libc_fini_array);
-        exit(c_main(1, arguments.as_ptr(), variables.as_ptr()))
+        exit(c_main(count as c_int, pointers, variables))
     }
 }

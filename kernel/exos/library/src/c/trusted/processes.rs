@@ -1,0 +1,223 @@
+//! Processes and time.
+
+use core::ffi::{c_char, c_int, c_uint};
+
+use postern_aegis::{slices, time};
+use postern_exos_abi::errno;
+use postern_exos_abi::signal;
+
+use crate::c::trusted::{answer, string};
+use crate::process::{exec, own, registry, signals, wait};
+
+/// Arguments and variables, as C has them: arrays of strings, ended by null.
+struct Call {
+    arguments: *const *const c_char,
+    variables: *const *const c_char,
+}
+
+/// # Safety
+/// An array of strings, ended by null, or null.
+unsafe fn strings<'a>(array: *const *const c_char) -> impl Iterator<Item = &'a [u8]> + Clone {
+    let mut next = array;
+    core::iter::from_fn(move || {
+        if next.is_null() {
+            return None;
+        }
+        // SAFETY: the caller says so.
+        let now = unsafe { *next };
+        if now.is_null() {
+            return None;
+        }
+        next = next.wrapping_add(1);
+        // SAFETY: as above.
+        Some(unsafe { string(now) })
+    })
+}
+
+impl exec::Call for Call {
+    fn arguments(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        // SAFETY: whoever makes one says so.
+        unsafe { strings(self.arguments) }
+    }
+
+    fn variables(&self) -> impl Iterator<Item = &[u8]> + Clone {
+        // SAFETY: as above.
+        unsafe { strings(self.variables) }
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn _exit(status: c_int) -> ! {
+    registry::end(signal::exited(status))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn _Exit(status: c_int) -> ! {
+    registry::end(signal::exited(status))
+}
+
+/// # Safety
+/// A string, and arrays of strings ended by null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn execve(
+    name: *const c_char,
+    arguments: *const *const c_char,
+    variables: *const *const c_char,
+) -> c_int {
+    // SAFETY: the caller says so.
+    let name = unsafe { string(name) };
+    let call = Call {
+        arguments,
+        variables,
+    };
+    answer(exec::exec(name, &call).map(|()| 0))
+}
+
+/// A new process of a program, without a copy of this one: its number.
+///
+/// # Safety
+/// As `execve`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn exos_spawn(
+    name: *const c_char,
+    arguments: *const *const c_char,
+    variables: *const *const c_char,
+) -> c_int {
+    // SAFETY: the caller says so.
+    let name = unsafe { string(name) };
+    let call = Call {
+        arguments,
+        variables,
+    };
+    answer(exec::spawn(name, &call).map(|pid| pid as c_int))
+}
+
+const NO_HANG: c_int = 1;
+
+/// # Safety
+/// Memory of the caller's, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int {
+    let whom = u32::try_from(pid).ok().filter(|pid| *pid != 0);
+    let result = wait::wait(whom, options & NO_HANG == 0).map(|ended| match ended {
+        None => 0,
+        Some((pid, how)) => {
+            if !status.is_null() {
+                // SAFETY: the caller says so.
+                unsafe { status.write(how as c_int) };
+            }
+            pid as c_int
+        }
+    });
+    answer(result)
+}
+
+/// # Safety
+/// As [`waitpid`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wait(status: *mut c_int) -> c_int {
+    // SAFETY: as there.
+    unsafe { waitpid(-1, status, 0) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn getpid() -> c_int {
+    own::pid() as c_int
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn getppid() -> c_int {
+    own::parent() as c_int
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn kill(pid: c_int, number: c_int) -> c_int {
+    let to = u32::try_from(pid).map_err(|_| errno::SRCH);
+    let number = u32::try_from(number).map_err(|_| errno::INVAL);
+    let sent = to.and_then(|to| {
+        let number = number?;
+        if to == own::pid() && number != 0 {
+            signals::raise(number)
+        } else {
+            registry::kill(to, number)?;
+            signals::poll();
+            Ok(())
+        }
+    });
+    answer(sent.map(|()| 0))
+}
+
+/// Slices, as `clock_t` has them: own and children's, in this system all of them a user's.
+///
+/// # Safety
+/// Four words of the caller's, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn times(to: *mut [u64; 4]) -> u64 {
+    let [own, children] = own::times();
+    if !to.is_null() {
+        // SAFETY: the caller says so.
+        unsafe { to.write([own, 0, children, 0]) };
+    }
+    own::ticks()
+}
+
+/// # Safety
+/// Two words of the caller's, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gettimeofday(to: *mut [u64; 2], _zone: *const u8) -> c_int {
+    if !to.is_null() {
+        let within = slices::clock() % time::frequency();
+        let micro = u128::from(within) * 1_000_000 / u128::from(time::frequency());
+        // SAFETY: the caller says so.
+        unsafe { to.write([time::now(), micro as u64]) };
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn sleep(seconds: c_uint) -> c_uint {
+    signals::sleep(u64::from(seconds) * 1_000_000).div_ceil(1_000_000) as c_uint
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn usleep(microseconds: c_uint) -> c_int {
+    match signals::sleep(microseconds.into()) {
+        0 => 0,
+        _ => answer(Err(errno::INTR)),
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn sched_yield() -> c_int {
+    postern_aegis::entry::yield_slice();
+    signals::poll();
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn exos_limit(what: c_int, value: u64) -> c_int {
+    answer(registry::limit(what as u64, value).map(|()| 0))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn exos_room(pages: u64) -> c_int {
+    answer(registry::room(pages).map(|room| room as c_int))
+}
+
+/// Asks the registry with words as they are: for tests of what it makes of nonsense.
+///
+/// # Safety
+/// Five words of the caller's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn exos_ask(words: *mut [u64; 5]) -> c_int {
+    // SAFETY: the caller says so.
+    let asked = unsafe { *words };
+    match postern_aegis::entry::request(postern_aegis::ROOT, asked) {
+        Ok(told) => {
+            // SAFETY: as above.
+            unsafe { words.write(told) };
+            0
+        }
+        Err(_) => -1,
+    }
+}

@@ -1,0 +1,123 @@
+//! Lines from the console, with what was typed shown and taken back; bytes to it.
+
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+
+use postern_aegis::{Error, calls, entry};
+use postern_exos_abi::errno::{self, Errno};
+use postern_exos_abi::signal;
+
+use crate::process::{own, signals};
+
+const LINE: usize = 512;
+
+/// What was typed and not read yet.
+static BYTES: [AtomicU8; LINE] = [const { AtomicU8::new(0) }; LINE];
+static LENGTH: AtomicUsize = AtomicUsize::new(0);
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Writes bytes.
+pub fn write(bytes: &[u8]) -> Result<usize, Errno> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match calls::write(&bytes[done..]) {
+            Ok(0) => entry::yield_slice(),
+            Ok(more) => done += more as usize,
+            // Pages of others, or not touched yet: through the stack.
+            Err(Error::Unmapped | Error::Denied) => {
+                let mut piece = [0; 256];
+                let length = (bytes.len() - done).min(piece.len());
+                piece[..length].copy_from_slice(&bytes[done..done + length]);
+                let written = calls::write(&piece[..length]).map_err(|_| errno::IO)?;
+                done += written as usize;
+            }
+            Err(_) => return Err(errno::IO),
+        }
+    }
+    Ok(done)
+}
+
+/// A byte that was typed; waits for it.
+fn typed() -> Result<u8, Errno> {
+    loop {
+        match calls::read() {
+            Ok(byte) => return Ok(byte),
+            Err(Error::Again) => entry::yield_slice(),
+            Err(_) => return Err(errno::IO),
+        }
+        if signals::poll() {
+            return Err(errno::INTR);
+        }
+    }
+}
+
+/// Reads a line: false at its end by Ctrl-D.
+fn line() -> Result<bool, Errno> {
+    let mut length = 0;
+    loop {
+        let byte = typed()?;
+        match byte {
+            b'\r' | b'\n' => {
+                let _ = write(b"\n");
+                BYTES[length].store(b'\n', Relaxed);
+                LENGTH.store(length + 1, Relaxed);
+                return Ok(true);
+            }
+            3 => {
+                let _ = write(b"^C\n");
+                if own::pid() == 1 {
+                    length = 0;
+                    BYTES[0].store(b'\n', Relaxed);
+                    LENGTH.store(1, Relaxed);
+                    return Ok(true);
+                }
+                signals::raise(signal::INT)?;
+                return Err(errno::INTR);
+            }
+            4 => {
+                LENGTH.store(length, Relaxed);
+                return Ok(length > 0);
+            }
+            8 | 127 => {
+                if length > 0 {
+                    length -= 1;
+                    let _ = write(b"\x08 \x08");
+                }
+            }
+            21 => {
+                for _ in 0..length {
+                    let _ = write(b"\x08 \x08");
+                }
+                length = 0;
+            }
+            b'\t' | 32.. if length + 1 < LINE => {
+                BYTES[length].store(byte, Relaxed);
+                length += 1;
+                let _ = write(&[byte]);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Reads what there is of a line, and waits for one if there is nothing; 0 at the end.
+pub fn read(to: &mut [u8]) -> Result<usize, Errno> {
+    if to.is_empty() {
+        return Ok(0);
+    }
+    if TAKEN.load(Relaxed) >= LENGTH.load(Relaxed) {
+        TAKEN.store(0, Relaxed);
+        LENGTH.store(0, Relaxed);
+        if !line()? {
+            return Ok(0);
+        }
+    }
+    let taken = TAKEN.load(Relaxed);
+    let bytes = BYTES[..LENGTH.load(Relaxed).min(LINE)].iter().skip(taken);
+    let mut count = 0;
+    for (to, from) in to.iter_mut().zip(bytes) {
+        *to = from.load(Relaxed);
+        count += 1;
+    }
+    TAKEN.store(taken + count, Relaxed);
+    Ok(count)
+}

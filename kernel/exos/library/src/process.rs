@@ -1,0 +1,19 @@
+//! Processes: making, replacing and ending them, signals, times, limits. The registry decides who may
+//! be made and who may act on whom; all else is done here, in the program's own space.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`registry`] | requests to the registry |
+//! | [`own`] | what this process is |
+//! | [`signals`] | handlers, masks, delivery |
+//! | [`exec`] | programs of the archive as processes, new ones or this one |
+//! | [`fork`] | a process that is a copy |
+//! | [`wait`] | how children ended |
+
+pub mod exec;
+pub mod fork;
+pub mod own;
+pub mod registry;
+pub mod signals;
+mod trusted;
+pub mod wait;

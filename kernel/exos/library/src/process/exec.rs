@@ -1,0 +1,102 @@
+//! Programs of the archive as processes: new ones, or this one.
+
+use postern_exos_abi::VERSION;
+use postern_exos_abi::errno::{self, Errno};
+use postern_exos_abi::signal;
+use postern_exos_abi::start::Head;
+use postern_exos_load::archive::{File, index_of, nth};
+use postern_exos_load::elf::Program;
+use postern_exos_load::space::{self, Space};
+use postern_exos_load::start::Start;
+
+use postern_aegis::{Error, calls, slices};
+
+use crate::files;
+use crate::process::registry::{Made, refusal};
+use crate::process::{own, registry, signals};
+
+/// Pages that a new process may have beyond those of its program.
+const ROOM: u64 = 192;
+
+/// How a program is called.
+pub trait Call {
+    /// Its arguments.
+    fn arguments(&self) -> impl Iterator<Item = &[u8]> + Clone;
+    /// Its variables.
+    fn variables(&self) -> impl Iterator<Item = &[u8]> + Clone;
+}
+
+fn find(name: &[u8]) -> Result<(File, Program), Errno> {
+    let file = index_of(name).and_then(nth).ok_or(errno::NOENT)?;
+    let program = Program::read(&file).map_err(refusal)?;
+    Ok((file, program))
+}
+
+fn room(program: &Program) -> u64 {
+    let pages = program
+        .segments()
+        .iter()
+        .map(|segment| segment.pages().count() as u64);
+    ROOM + pages.sum::<u64>()
+}
+
+fn short(name: &[u8]) -> [u64; 2] {
+    let last = name.rsplit(|byte| *byte == b'/').next();
+    own::words_of(last.unwrap_or(name))
+}
+
+fn fill(made: &Made, file: &File, program: &Program, call: &impl Call) -> Result<(), Error> {
+    let space = Space {
+        target: made.target,
+    };
+    space.load(file, program)?;
+    let mut head = Head {
+        version: VERSION,
+        pid: made.pid,
+        parent: own::pid(),
+        ignored: signals::ignored(),
+        mask: signals::mask(),
+        ..Head::default()
+    };
+    let mut start = Start::new();
+    files::hand_on(&space, &mut head, |handed| start.hand(handed))?;
+    start.strings(&mut head, call.arguments(), call.variables())?;
+    start.finish(&head, &space)
+}
+
+/// A new process of a program: its number.
+pub fn spawn(name: &[u8], call: &impl Call) -> Result<u32, Errno> {
+    let (file, program) = find(name)?;
+    files::share().map_err(refusal)?;
+    let made = registry::create(program.entry, room(&program), short(name))?;
+    let begun = fill(&made, &file, &program, call)
+        .map_err(refusal)
+        .and_then(|()| registry::begin(made.pid));
+    space::close_windows();
+    match begun {
+        Ok(()) => Ok(made.pid),
+        Err(error) => {
+            let _ = registry::kill(made.pid, signal::KILL);
+            Err(error)
+        }
+    }
+}
+
+/// This process becomes another program, and does not come back.
+pub fn exec(name: &[u8], call: &impl Call) -> Result<(), Errno> {
+    let (file, program) = find(name)?;
+    files::share().map_err(refusal)?;
+    let made = registry::replace(program.entry, room(&program))?;
+    let made = Made {
+        pid: own::pid(),
+        ..made
+    };
+    let filled = fill(&made, &file, &program, call);
+    space::close_windows();
+    filled.map_err(refusal)?;
+    for slice in slices::of(postern_aegis::books::own_number()) {
+        // Who owes some gives none: the registry sees to one.
+        let _ = calls::give_slice(slice.processor, slice.position, made.target.environment);
+    }
+    registry::commit(short(name))
+}
