@@ -65,7 +65,7 @@ pub(super) fn start() {
         let handler = entry::in_front(vector, excepted);
         former.store(handler.map_or(0, |handler| handler as usize), Relaxed);
     }
-    entry::on_slice_end(Some(slice_ends));
+    crate::process::signals::before_ends(Some(slice_ends));
 }
 
 /// A domain that lives.

@@ -33,17 +33,14 @@ pub(super) fn copy() -> Result<u32, Errno> {
     let room = own::room().max(own::pages() + MORE);
     let made = registry::create(trusted::first_instruction(), room, own::name())?;
     FS.store(context::context().fs.load(Relaxed), Relaxed);
-    let ready = crate::memory::before_fork();
     COPY.store(true, Relaxed);
     let space = Space {
         target: made.target,
     };
-    let begun = ready
-        .and_then(|()| fill(&space, made.pid))
+    let begun = fill(&space, made.pid)
         .map_err(refusal)
         .and_then(|()| registry::begin(made.pid));
     COPY.store(false, Relaxed);
-    crate::memory::after_fork();
     space::close_windows();
     match begun {
         Ok(()) => Ok(made.pid),
@@ -55,6 +52,8 @@ pub(super) fn copy() -> Result<u32, Errno> {
 }
 
 fn fill(space: &Space, pid: u32) -> Result<(), Error> {
+    let mut keep = |pages: &[u32], writes| registry::keep(pages, writes).map_err(|_| Error::Quota);
+    crate::memory::share(space.target, &mut keep)?;
     second_segment(space)?;
     for index in 0..PAGES {
         let at = START + (index * PAGE) as u64;
@@ -107,6 +106,9 @@ fn share_or_copy(space: &Space, at: u64, page: u32, flags: u64) -> Result<(), Er
 }
 
 fn one_page(space: &Space, at: u64, entry: u64) -> Result<(), Error> {
+    if !crate::memory::is_copied(at) {
+        return Ok(());
+    }
     let page = (entry >> 12 & 0xff_ffff_ffff) as u32;
     share_or_copy(space, at, page, memory::flags_at(at))
 }
