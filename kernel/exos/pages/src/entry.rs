@@ -66,6 +66,11 @@ impl Entry {
         self.0 & flags != 0
     }
 
+    /// Whether there is a page, and it is the process's own.
+    pub const fn is_own(self) -> bool {
+        self.has(Self::THERE) && self.capability() == 0
+    }
+
     /// The same with another protection.
     #[must_use]
     pub const fn protected(self, protection: u64) -> Entry {

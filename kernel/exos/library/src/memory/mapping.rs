@@ -5,7 +5,9 @@ use postern_exos_abi::address::{HEAP, PRIVATE};
 use postern_exos_pages::entry::{Entry, READ, WRITE};
 
 use crate::memory::regions::Region;
-use crate::memory::space::{Found, HEAP_FIRST, MAPPINGS_END, MAPPINGS_FIRST, Space, flags, hide};
+use crate::memory::space::{
+    Found, HEAP_FIRST, MANY, MAPPINGS_END, MAPPINGS_FIRST, Space, flags, hide,
+};
 use crate::memory::{room, trusted};
 
 /// Programs map nothing from here on.
@@ -122,22 +124,38 @@ impl Space {
 
     /// Changes what may be done to pages, by their addresses.
     pub fn protect_many(&mut self, pages: &[u64], protection: u64) -> Result<(), Error> {
-        let mut many = Many::new();
-        for address in pages {
-            let page = address >> 12;
-            let plain = |entry: Entry| {
-                entry.has(Entry::THERE) && !entry.has(Entry::HIDDEN) && entry.capability() == 0
-            };
-            match self.table.place(page) {
-                Some(place) if protection != 0 && plain(place.entry()) => {
-                    let entry = place.entry().protected(protection);
-                    many.add(page << 12, flags(entry))?;
-                    place.set(entry);
-                }
-                _ => self.protect(page, protection)?,
+        let mut done = 0;
+        while done < pages.len() {
+            done += self.protect_plain(&pages[done..], protection)?;
+            if let Some(address) = pages.get(done) {
+                self.protect(address >> 12, protection)?;
+                done += 1;
             }
         }
-        many.done()
+        Ok(())
+    }
+
+    /// Protects pages by one call, up to the first that needs more; how many.
+    fn protect_plain(&mut self, pages: &[u64], protection: u64) -> Result<usize, Error> {
+        let mut many = Many::new(&mut self.many);
+        let special = Entry::HIDDEN | Entry::COPIED;
+        let mut done = 0;
+        for address in pages {
+            let page = address >> 12;
+            let Some(place) = self.table.place(page) else {
+                break;
+            };
+            let entry = place.entry();
+            if protection == 0 || entry.has(special) || !entry.is_own() {
+                break;
+            }
+            let entry = entry.protected(protection);
+            many.add(page << 12, flags(entry))?;
+            place.set(entry);
+            done += 1;
+        }
+        many.done()?;
+        Ok(done)
     }
 
     /// Has a page come now, whether there is one to come.
@@ -180,7 +198,7 @@ impl Space {
         region: Region,
         protection: u64,
     ) -> Result<(), Error> {
-        if !region.alone {
+        if !region.alone && !self.regions.protect(first, end, protection) {
             self.regions.remove(first, end).ok_or(Error::Exhausted)?;
             let part = Region {
                 first,
@@ -191,7 +209,7 @@ impl Space {
             self.regions.add(part).ok_or(Error::Exhausted)?;
         }
         let mut failed = Ok(());
-        let mut many = Many::new();
+        let mut many = Many::new(&mut self.many);
         let capabilities = &self.capabilities;
         self.table.each(first, end, &mut |page, entry| {
             let changed = entry.protected(protection);
@@ -229,19 +247,16 @@ impl Space {
 }
 
 /// Pages that are protected alike, by one call.
-struct Many {
-    pages: [u64; MANY],
+struct Many<'a> {
+    pages: &'a mut [u64; MANY],
     count: usize,
     flags: u64,
 }
 
-/// Pages of one call.
-const MANY: usize = 128;
-
-impl Many {
-    fn new() -> Many {
+impl Many<'_> {
+    fn new(pages: &mut [u64; MANY]) -> Many<'_> {
         Many {
-            pages: [0; MANY],
+            pages,
             count: 0,
             flags: 0,
         }

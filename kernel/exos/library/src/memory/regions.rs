@@ -88,6 +88,19 @@ impl Regions {
         (first.checked_add(pages)? <= before).then_some(first)
     }
 
+    /// Changes what a whole region allows: whether it is one.
+    pub fn protect(&mut self, first: u64, end: u64, protection: u64) -> bool {
+        let at = self.position(first);
+        let region = self.all[..self.count].get_mut(at);
+        match region.filter(|region| region.first == first && region.end == end) {
+            Some(region) => {
+                region.protection = protection;
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Adds a region where there is none; joined with a neighbour that is the same. Nothing comes back
     /// if there are too many.
     pub fn add(&mut self, region: Region) -> Option<()> {

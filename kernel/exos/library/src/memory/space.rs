@@ -25,6 +25,8 @@ const STACK_END: u64 = STACK >> 12;
 /// Mappings end where the environment's own windows begin.
 pub(super) const MAPPINGS_END: u64 = memory::FIRST >> 12;
 
+/// Pages of one call.
+pub(super) const MANY: usize = 256;
 /// Capabilities at most.
 pub(super) const CAPABILITIES: usize = 512;
 
@@ -39,6 +41,8 @@ pub struct Space {
     pub(super) promised: u64,
     /// Capabilities for pages that are not this process's own; none at 0.
     pub(super) capabilities: [u64; CAPABILITIES],
+    /// Addresses for one call.
+    pub(super) many: [u64; MANY],
 }
 
 /// What a fault comes to.
@@ -87,6 +91,7 @@ impl Space {
             heap_end: HEAP,
             promised: 0,
             capabilities: [0; CAPABILITIES],
+            many: [0; MANY],
         }
     }
 
