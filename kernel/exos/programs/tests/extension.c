@@ -36,6 +36,7 @@ static void ended(const char *what, int expected)
 }
 
 static int deepest;
+static pt_domain *freed;
 
 static long host_add(long a, long b)
 {
@@ -51,6 +52,10 @@ static long host_add(long a, long b)
         pt_service_exit(7);
     if (a == 4000 && ++deepest < 200)
         return PT_SYM(domain, long, "l(ll)", ask, (long, long))(a, b);
+    if (a == 5000 && freed) {
+        pt_domain_free(freed);
+        freed = NULL;
+    }
     return a + b;
 }
 
@@ -180,6 +185,39 @@ static void peers(pt_image *image, pt_options *options)
     pt_fault_clear();
 }
 
+/* A service frees the domain that called it: that call ends as it would have, others are refused. */
+static void freed_inside(pt_image *image, pt_options *options)
+{
+    freed = pt_domain_new(image, options);
+    long (*ask)(long, long) = PT_SYM(freed, long, "l(ll)", ask, (long, long));
+    is("freed by its service", ask(5000, 1), 10002);
+    is("freed by its service", freed != NULL, 0);
+    is("a call of it", ask(1, 1), 0);
+    is("a call of it", pt_fault_last() ? pt_fault_last()->kind : 0, PT_FAULT_REFUSED);
+    pt_fault_clear();
+}
+
+/* Images with a bit that is another one: none is more than refused. */
+static void bits(void)
+{
+    static unsigned char bytes[1 << 20];
+    FILE *file = fopen("wrong.px", "rb");
+    size_t length = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+    if (file)
+        fclose(file);
+    is("the image's file", length > 1000 && length < sizeof bytes, 1);
+    for (size_t at = 0; at < 64 && length; at++) {
+        size_t place = at < 32 ? at * 7 : at * (length / 64);
+        bytes[place] ^= 1 << at % 8;
+        pt_image *image = pt_image_from_memory(bytes, length);
+        is("an error", image == NULL ? pt_error_code() < 0 : 1, 1);
+        pt_image_free(image);
+        bytes[place] ^= 1 << at % 8;
+    }
+    for (size_t at = 0; at < length; at += length / 16 + 1)
+        is("a file that ends early", pt_image_from_memory(bytes, at) != NULL, 0);
+}
+
 /* Domains come and go, and what they had comes back. */
 static void many(pt_image *image, pt_options *options)
 {
@@ -238,8 +276,10 @@ int main(void)
     control_wrong();
     services();
     peers(image, options);
+    freed_inside(image, options);
     many(image, options);
     images();
+    bits();
     puts(failed ? "extension: failed" : "extension: all held");
     return failed;
 }
