@@ -157,7 +157,7 @@ pub fn go_on_if_copy() {
     entry::install_again();
     crate::memory::in_copy();
     crate::ipc::begin();
-    context::context().fs.store(FS.load(Relaxed), Relaxed);
+    trusted::set_fs(FS.load(Relaxed));
     signals::begin_copy();
     COPY.store(false, Relaxed);
     trusted::go_on()

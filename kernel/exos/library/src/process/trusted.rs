@@ -1,11 +1,13 @@
 //! Registers, pages of the registry, functions of C.
 
-use core::arch::global_asm;
+use core::arch::{asm, global_asm};
 use core::ffi::c_int;
 use core::mem::{offset_of, transmute};
 use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::address::GUARANTEED;
+use postern_aegis::context::context;
 use postern_aegis::entry::{Frame, Interrupted};
 use postern_exos_abi::address::{MAILBOX, START, TABLE};
 use postern_exos_abi::mailbox::Mailbox;
@@ -49,6 +51,13 @@ pub fn table() -> &'static Table {
 /// Where programs begin.
 pub fn first_instruction() -> u64 {
     _start as *const () as u64
+}
+
+/// Has the base of fs be this, in this slice and in those to come.
+pub fn set_fs(base: u64) {
+    context().fs.store(base, Relaxed);
+    // SAFETY: what the base was where this memory is a copy of; Aegis lets programs set it.
+    unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
 }
 
 /// Goes on where `fork` was called.
