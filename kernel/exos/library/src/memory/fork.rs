@@ -147,7 +147,6 @@ fn batch(space: &mut Space, target: Target, shared: bool, keep: Keep<'_>) -> Res
 
 /// In the copy: its own pages that are bound nowhere have other numbers.
 pub fn in_copy() {
-    fault::install();
     let _ = trusted::with(|space| {
         space.table.each(0, u64::MAX, &mut |page, entry| {
             let at = page << 12;
