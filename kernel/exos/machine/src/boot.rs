@@ -17,7 +17,7 @@ pub struct Arguments {
     #[arg(short, long = "file", value_name = "NAME=PATH")]
     files: Vec<String>,
     /// A small file of the archive: `seed=5`
-    #[arg(short, long = "set", value_name = "NAME=VALUE")]
+    #[arg(short = 's', long = "set", value_name = "NAME=VALUE")]
     parameters: Vec<String>,
     /// How many processors
     #[arg(short, long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]

@@ -12,6 +12,7 @@
 //! | [`inside`] | the tests of `programs/tests` |
 //! | [`conformance`] | GCC's own tests as processes |
 //! | [`measure`] | ExOS' own figures |
+//! | [`schedules`] | Figure 3, as a program says it |
 //! | [`linux`] | the same programs under Linux |
 //! | [`budgets`] | what experiments take, exactly |
 //! | [`figures`] | ExOS and Linux beside each other, as the paper's tables have them |
@@ -29,4 +30,5 @@ pub mod linux;
 pub mod measure;
 pub mod place;
 pub mod programs;
+pub mod schedules;
 pub mod software;

@@ -3,6 +3,7 @@
 
 mod bench;
 mod boot;
+mod demo;
 mod tests;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Boot(boot::Arguments),
+    Demo(demo::Arguments),
     Test(tests::Arguments),
     Bench(bench::Arguments),
     Conformance(tests::Conformance),
@@ -40,6 +42,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Boot(arguments) => boot::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Test(arguments) => tests::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Conformance(arguments) => tests::conformance(&arguments),

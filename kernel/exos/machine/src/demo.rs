@@ -1,0 +1,54 @@
+//! `demo`: Figure 3 of the paper, run and drawn.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use postern_aegis_machine::emulator::Machine;
+use postern_aegis_machine::plot;
+use postern_exos_machine::{build, place, programs, schedules, software};
+
+/// Run the paper's Figure 3: a program schedules three others, and their shares are drawn
+#[derive(Args)]
+pub struct Arguments {
+    /// How many processors
+    #[arg(short, long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
+    processors: u32,
+    /// Where to draw the shares, a picture for each policy; by default where ExOS is built
+    #[arg(long, value_name = "FOLDER")]
+    figures: Option<PathBuf>,
+}
+
+/// The program that shows it.
+const PROGRAM: &str = "figure3";
+
+/// Runs it.
+pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    build::all()?;
+    let mut programs = programs::of("demo")?;
+    programs.retain(|program| program.name == PROGRAM);
+    let mut files = programs::make(&programs)?;
+    files.push(("init".to_owned(), PROGRAM.as_bytes().to_vec()));
+    let folder = tempfile::tempdir()?;
+    let software = software::prepare(&files, folder.path())?;
+    let machine = Machine {
+        processors: arguments.processors,
+        limit: Duration::from_secs(60),
+        ..Machine::default()
+    };
+    let ended = machine.run(&software, |_| {})?;
+    let schedules = schedules::among(&ended.lines);
+    if schedules.is_empty() {
+        println!("{}", ended.lines.join("\n"));
+    }
+    let figures = arguments.figures.clone().unwrap_or_else(place::target);
+    for schedule in &schedules {
+        let path = figures.join(format!("{}.svg", schedule.policy));
+        std::fs::write(&path, plot::svg(&schedule.trace, schedules::AXES))?;
+        print!("{}", schedules::text(schedule));
+        println!("\nThe same as a picture: {}\n", path.display());
+    }
+    eprintln!("exos-machine: {}", ended.status);
+    Ok(ended.status.is_well() && !schedules.is_empty())
+}
