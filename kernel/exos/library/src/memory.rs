@@ -3,9 +3,9 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`room`] | pages, and more of them from the registry |
 //! | [`table`] | the page table: a piece that programs choose |
 //! | [`regions`] | ranges of pages that come at the first touch |
-//! | [`room`] | pages, and more of them from the registry |
 //! | [`space`] | what is at a page: faults, protection, copies |
 //! | [`mapping`] | what is asked for by range |
 //! | [`chosen`] | pages that the program chooses: aliases, numbers, colours |

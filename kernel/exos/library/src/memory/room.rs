@@ -6,7 +6,7 @@ use postern_aegis::{Error, ROOT, books, entry, pages};
 use postern_exos_abi::request::Operation;
 
 /// Pages that are asked for at least.
-const STEP: u64 = 64;
+const STEP: u64 = 256;
 
 /// Asks the registry for so many pages more.
 pub fn ask(more: u64) -> Result<(), Error> {
@@ -38,7 +38,14 @@ pub fn ahead(more: u64) -> Result<(), Error> {
     let record = books::environment(books::own_number());
     let has = u64::from(record.pages.load(Relaxed));
     let limit = u64::from(record.pages_limit.load(Relaxed));
-    let wanted = has.saturating_add(more).saturating_add(more / 256 + 8);
+    let all = has.saturating_add(more);
+    // Tables of the processor's, and the library's own when it moves to one of twice the size.
+    let wanted = all.saturating_add(all / 64 + 16);
+    // What others have is not waited for: they are asked only where a page is needed now.
+    let free = books::machine().free.load(Relaxed);
+    if wanted.saturating_sub(has) > free.into() {
+        return Err(Error::Exhausted);
+    }
     if wanted <= limit {
         return Ok(());
     }

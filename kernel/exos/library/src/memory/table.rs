@@ -9,6 +9,8 @@ use postern_aegis::{Error, Mapping, PAGE, memory, pages};
 use postern_exos_abi::address::PRIVATE;
 use postern_exos_pages::entry::Entry;
 
+use crate::memory::room;
+
 /// From one area of a table to the next. It grows by moving from one to the other.
 const SPAN: u64 = 1 << 32;
 /// Pages of the first table.
@@ -49,7 +51,8 @@ impl Table {
     fn made(at: u64, pages: u64) -> Result<Table, Error> {
         let table = Table { at, pages };
         for page in 0..pages {
-            if let Err(error) = memory::map_fresh(at + page * PAGE as u64, Mapping::WRITE) {
+            let to = at + page * PAGE as u64;
+            if let Err(error) = room::patiently(|| memory::map_fresh(to, Mapping::WRITE)) {
                 Table { at, pages: page }.end();
                 return Err(error);
             }
