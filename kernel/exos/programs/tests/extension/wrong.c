@@ -1,4 +1,4 @@
-/* The extension of tests/extension.c: it does what the names say, mostly wrong. */
+/* The extension of tests/extension-wrong.c: it does what the names say, mostly wrong. */
 
 extern long host_add(long a, long b);
 extern int other(int n);
