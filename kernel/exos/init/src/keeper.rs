@@ -3,13 +3,13 @@
 //! there is no counting that a crash could get wrong, since the kernel's books say who binds what.
 //!
 //! Invariant: a page of the root's is its own (program, archive, mailboxes: marked so before anybody
-//! could give it), kept, or was given and not kept yet; the last become free when they are found twice.
+//! could give it), kept, or was given and not kept yet; the last become free when nobody binds them, or after a while.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::abi::call::{NAME_EVERYBODY, NAME_NOBODY, RIGHT_READ, RIGHT_WRITE};
 use postern_aegis::records::{Kind, NONE};
-use postern_aegis::{Error, ROOT, books, calls, pages};
+use postern_aegis::{Error, ROOT, books, calls, pages, slices};
 use postern_exos_abi::errno::{self, Errno};
 
 /// Pages that the machine may have: those beyond are not kept.
@@ -31,7 +31,12 @@ pub struct Keeper {
     name: u32,
     /// Pages per tree that became free and are not told yet.
     freed: [u32; 128],
+    /// The age of the machine, in [`AGE`], at the last sweep.
+    age: u64,
 }
+
+/// Ticks within which somebody that gives pages asks for them to be kept, on whatever processor.
+const AGE: u64 = 512;
 
 impl Keeper {
     /// Nothing.
@@ -42,6 +47,7 @@ impl Keeper {
             kept: 0,
             name: NAME_EVERYBODY,
             freed: [0; 128],
+            age: 0,
         }
     }
 
@@ -142,6 +148,8 @@ impl Keeper {
         if self.kept == 0 && has == self.own {
             return;
         }
+        let age = slices::ticks(0) / AGE;
+        let later = core::mem::replace(&mut self.age, age) != age;
         let count = (books::machine().pages.load(Relaxed) as usize).min(PAGES);
         for page in 0..count as u32 {
             let Some(record) = books::page(page) else {
@@ -156,8 +164,9 @@ impl Keeper {
             let mark = self.mark(page);
             let unbound = record.first.load(Relaxed) == NONE;
             match mark {
-                UNKNOWN => self.marks[page as usize] = SEEN,
-                SEEN => self.free(page, mark),
+                // The giver has it bound, and is about to ask: others' sweeps don't hurry it.
+                UNKNOWN if later || unbound => self.marks[page as usize] = SEEN,
+                SEEN if later || unbound => self.free(page, mark),
                 KEPT.. if unbound => self.free(page, mark),
                 _ => {}
             }
