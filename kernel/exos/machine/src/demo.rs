@@ -34,6 +34,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let software = software::prepare(&files, folder.path())?;
     let machine = Machine {
         processors: arguments.processors,
+        counted: true,
         limit: Duration::from_secs(60),
         ..Machine::default()
     };
