@@ -16,8 +16,8 @@ static int crash(void)
 
 static int divide(void)
 {
-	volatile int zero = 0;
-	return 1 / zero;
+	volatile int ten = 10, zero = 0;
+	return ten / zero;
 }
 
 /* Without an end, which the compiler must not see, or make a loop of it. */

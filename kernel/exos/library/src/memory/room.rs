@@ -3,18 +3,30 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::{Error, ROOT, books, entry, pages};
+use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::request::Operation;
 
 /// Pages that are asked for at least.
 const STEP: u64 = 256;
 
+/// Slices that the registry is waited for. There is an end, since whoever asks may stand in the
+/// middle of another request.
+const PATIENCE: u32 = 4096;
+
 /// Asks the registry for so many pages more.
 pub fn ask(more: u64) -> Result<(), Error> {
     let words = [Operation::Room.word(), more.max(STEP), 0, 0, 0];
-    match entry::request(ROOT, words) {
-        Ok([0, ..]) => Ok(()),
-        _ => Err(Error::Quota),
+    for _ in 0..PATIENCE {
+        match entry::request(ROOT, words) {
+            Ok([0, ..]) => return Ok(()),
+            // The registry serves somebody else, or runs on another processor.
+            Ok([first, ..]) if Errno::of(first) == Some(errno::BUSY) => {}
+            Err(Error::Busy) => {}
+            _ => return Err(Error::Quota),
+        }
+        entry::yield_slice();
     }
+    Err(Error::Quota)
 }
 
 /// Does what takes pages, again with more room if there was none.
