@@ -15,6 +15,9 @@ use postern_exos_abi::errno::{self, Errno};
 /// Pages that the machine may have: those beyond are not kept.
 const PAGES: usize = 1 << 17;
 
+/// Pages that are looked at at once.
+const PIECE: u32 = 4096;
+
 /// What a page of the root's is.
 const UNKNOWN: u8 = 0;
 const OWN: u8 = 1;
@@ -33,6 +36,10 @@ pub struct Keeper {
     freed: [u32; 128],
     /// The age of the machine, in [`AGE`], at the last sweep.
     age: u64,
+    /// How far the sweep is, and how many are to follow it.
+    at: u32,
+    rounds: u32,
+    later: bool,
 }
 
 /// Ticks within which somebody that gives pages asks for them to be kept, on whatever processor.
@@ -48,6 +55,9 @@ impl Keeper {
             name: NAME_EVERYBODY,
             freed: [0; 128],
             age: 0,
+            at: 0,
+            rounds: 0,
+            later: false,
         }
     }
 
@@ -142,34 +152,52 @@ impl Keeper {
         self.marks.get(page as usize).copied().unwrap_or(UNKNOWN)
     }
 
-    /// Frees what nobody binds any more, and what was given and is not kept.
+    /// Something may have become free: everything is looked at, twice.
+    pub fn look(&mut self) {
+        self.rounds = 2;
+    }
+
+    /// Frees what nobody binds any more, and what was given and is not kept: a piece of all pages at a
+    /// time, as long as there may be any.
     pub fn sweep(&mut self) {
         let has = books::environment(ROOT).pages.load(Relaxed);
-        if self.kept == 0 && has == self.own {
+        if self.rounds == 0 {
+            if has == self.own.saturating_add(self.kept) {
+                return;
+            }
+            self.rounds = 1;
+        }
+        if self.at == 0 {
+            let age = slices::ticks(0) / AGE;
+            self.later = core::mem::replace(&mut self.age, age) != age;
+        }
+        let count = (books::machine().pages.load(Relaxed) as usize).min(PAGES) as u32;
+        let end = self.at.saturating_add(PIECE).min(count);
+        for page in self.at..end {
+            self.sweep_page(page);
+        }
+        self.at = end;
+        if end == count {
+            self.at = 0;
+            self.rounds -= 1;
+        }
+    }
+
+    fn sweep_page(&mut self, page: u32) {
+        let Some(record) = books::page(page) else {
+            return;
+        };
+        if record.owner.load(Relaxed) != ROOT || books::kind(record) != Some(Kind::Data) {
             return;
         }
-        let age = slices::ticks(0) / AGE;
-        let later = core::mem::replace(&mut self.age, age) != age;
-        let count = (books::machine().pages.load(Relaxed) as usize).min(PAGES);
-        for page in 0..count as u32 {
-            let Some(record) = books::page(page) else {
-                return;
-            };
-            if record.owner.load(Relaxed) != ROOT {
-                continue;
-            }
-            if books::kind(record) != Some(Kind::Data) {
-                continue;
-            }
-            let mark = self.mark(page);
-            let unbound = record.first.load(Relaxed) == NONE;
-            match mark {
-                // The giver has it bound, and is about to ask: others' sweeps don't hurry it.
-                UNKNOWN if later || unbound => self.marks[page as usize] = SEEN,
-                SEEN if later || unbound => self.free(page, mark),
-                KEPT.. if unbound => self.free(page, mark),
-                _ => {}
-            }
+        let mark = self.mark(page);
+        let unbound = record.first.load(Relaxed) == NONE;
+        match mark {
+            // The giver has it bound, and is about to ask: others' sweeps don't hurry it.
+            UNKNOWN if self.later || unbound => self.marks[page as usize % PAGES] = SEEN,
+            SEEN if self.later || unbound => self.free(page, mark),
+            KEPT.. if unbound => self.free(page, mark),
+            _ => {}
         }
     }
 

@@ -62,6 +62,10 @@ fn main() -> ! {
         REGISTRY.attempt(|registry| {
             if DEATHS.swap(false, Relaxed) {
                 registry.find_dead();
+                registry.keeper.look();
+            }
+            if registry.wanting {
+                registry.give_wanted();
             }
             registry.keeper.sweep();
         });

@@ -41,6 +41,8 @@ struct Slot {
     next: Option<Body>,
     tree: u8,
     slices: u32,
+    /// Slices of them that it has not got yet.
+    wants: u32,
     /// Nobody waits for it.
     orphan: bool,
 }
@@ -50,6 +52,7 @@ const FREE: Slot = Slot {
     next: None,
     tree: 0,
     slices: 0,
+    wants: 0,
     orphan: false,
 };
 
@@ -65,6 +68,8 @@ pub struct Registry {
     pub keeper: Keeper,
     last: u32,
     windows: u64,
+    /// Somebody wants slices.
+    pub wanting: bool,
 }
 
 impl Registry {
@@ -78,6 +83,7 @@ impl Registry {
             keeper: Keeper::new(),
             last: 0,
             windows: 0,
+            wanting: false,
         }
     }
 
@@ -308,15 +314,6 @@ impl Registry {
         if !next.made.lives() {
             return Err(errno::INVAL);
         }
-        if slices::of(next.made.environment).next().is_none() {
-            // Its slices stay, if it gave none: one at least.
-            let (processor, position) = take_slice().map_err(|_| errno::AGAIN)?;
-            let given = calls::give_slice(processor, position, next.made.environment);
-            if given.is_err() {
-                let _ = calls::free_slice(processor, position);
-                return Err(errno::AGAIN);
-            }
-        }
         calls::set_frozen(next.made.target(), false).map_err(refusal)?;
         let signals = self
             .mailbox(slot)
@@ -335,7 +332,32 @@ impl Registry {
         }
         self.set_name(slot, name);
         self.drop_body(self.tree(slot), body);
+        // Slices of its own: those of the former one are free only when that is gone.
+        self.slots[slot].wants = self.slots[slot].slices;
+        self.give_wanted();
         Ok(next.made)
+    }
+
+    /// Processes that are to have slices again get them, as far as there are any.
+    pub fn give_wanted(&mut self) {
+        self.wanting = false;
+        for slot in 0..PROCESSES {
+            while self.slots[slot].wants > 0 {
+                let Some(made) = self.environment(slot) else {
+                    self.slots[slot].wants = 0;
+                    break;
+                };
+                let given = take_slice().and_then(|(processor, position)| {
+                    calls::give_slice(processor, position, made.environment)
+                        .inspect_err(|_| _ = calls::free_slice(processor, position))
+                });
+                if given.is_err() {
+                    self.wanting = true;
+                    break;
+                }
+                self.slots[slot].wants -= 1;
+            }
+        }
     }
 
     /// More pages for a process.

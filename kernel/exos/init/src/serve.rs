@@ -24,6 +24,7 @@ pub fn request(message: &mut Message) {
     let answer = REGISTRY.attempt(|registry| {
         if DEATHS.swap(false, Relaxed) {
             registry.find_dead();
+            registry.keeper.look();
         }
         let slot = registry.slot_of_environment(caller).ok_or(errno::SRCH)?;
         answer(registry, slot, words)

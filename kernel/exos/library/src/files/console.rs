@@ -65,7 +65,6 @@ fn line() -> Result<bool, Errno> {
             3 => {
                 let _ = write(b"^C\n");
                 if own::pid() == 1 {
-                    length = 0;
                     BYTES[0].store(b'\n', Relaxed);
                     LENGTH.store(1, Relaxed);
                     return Ok(true);

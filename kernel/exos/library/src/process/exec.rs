@@ -9,7 +9,7 @@ use postern_exos_load::elf::Program;
 use postern_exos_load::space::{self, Space};
 use postern_exos_load::start::Start;
 
-use postern_aegis::{Error, calls, slices};
+use postern_aegis::Error;
 
 use crate::files;
 use crate::process::registry::{Made, refusal};
@@ -94,9 +94,5 @@ pub fn exec(name: &[u8], call: &impl Call) -> Result<(), Errno> {
     let filled = fill(&made, &file, &program, call);
     space::close_windows();
     filled.map_err(refusal)?;
-    for slice in slices::of(postern_aegis::books::own_number()) {
-        // Who owes some gives none: the registry sees to one.
-        let _ = calls::give_slice(slice.processor, slice.position, made.target.environment);
-    }
     registry::commit(short(name))
 }

@@ -39,6 +39,9 @@ static FAULT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// A function of GATES or others that looks at ends of slices first.
 static ENDING: AtomicUsize = AtomicUsize::new(0);
 
+/// Handlers that were called.
+static CALLED: AtomicU64 = AtomicU64::new(0);
+
 /// The default action.
 pub const DEFAULT: usize = 0;
 /// Nothing.
@@ -210,6 +213,7 @@ fn act(number: u32) -> bool {
     let errno = trusted::errno();
     trusted::call(handler, number, told, FAULT[0].load(Relaxed), sender);
     trusted::set_errno(errno);
+    CALLED.fetch_add(1, Relaxed);
     MASK.store(before, Relaxed);
     RESTART.load(Relaxed) & bit == 0
 }
@@ -282,8 +286,11 @@ pub fn ignored() -> u64 {
 
 /// Waits until a handler was called.
 pub fn pause() {
-    while !poll() {
+    let called = CALLED.load(Relaxed);
+    poll();
+    while CALLED.load(Relaxed) == called {
         entry::yield_slice();
+        poll();
     }
 }
 
@@ -315,13 +322,15 @@ pub fn alarm(microseconds: u64, interval: u64) -> [u64; 2] {
 /// Waits so many microseconds; how many are left, if a handler was called meanwhile.
 pub fn sleep(microseconds: u64) -> u64 {
     let due = slices::clock().saturating_add(time::cycles(microseconds));
+    let called = CALLED.load(Relaxed);
     loop {
         let left = due.saturating_sub(slices::clock());
         if left == 0 {
             return 0;
         }
         entry::yield_slice();
-        if poll() {
+        poll();
+        if CALLED.load(Relaxed) != called {
             let left = due.saturating_sub(slices::clock());
             return (u128::from(left) * 1_000_000 / u128::from(time::frequency())) as u64;
         }
