@@ -444,10 +444,6 @@ impl Registry {
         self.of[usize::from(body.made.environment) % ENVIRONMENTS] = 0;
         self.slots[slot].body = None;
         self.slots[slot].next = None;
-        self.drop_body(now.tree, body);
-        if let Some(next) = now.next {
-            self.drop_body(now.tree, next);
-        }
         self.trees.give(now.tree, What::Slices, now.slices);
         self.slots[slot].slices = 0;
         if record.state.load(Relaxed) != state::NEW
@@ -460,6 +456,11 @@ impl Registry {
         let pid = self.pid(slot);
         if pid == 1 {
             crate::stop(status);
+        }
+        // Last of what somebody waits for: its slice may be the one in which this runs.
+        self.drop_body(now.tree, body);
+        if let Some(next) = now.next {
+            self.drop_body(now.tree, next);
         }
         self.orphan_children(pid);
         let parent = self.slot_of(self.parent(slot).into()).ok();

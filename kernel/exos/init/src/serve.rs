@@ -3,6 +3,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::entry::{self, Message};
+use postern_aegis::slices;
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::request::Operation;
 use postern_exos_abi::signal::{self, COUNT};
@@ -39,7 +40,18 @@ pub fn request(message: &mut Message) {
         }
         Err(error) => message.words[0] = error.word(),
     }
+    // An answer gives away the slice that it is made in, with its future. The registry's own is not
+    // to be somebody's who keeps it: the caller's comes round before that.
+    for _ in 0..OWN {
+        if slices::giver().is_some() {
+            break;
+        }
+        entry::yield_slice();
+    }
 }
+
+/// Slices of its own that the registry spends on an answer at most.
+const OWN: u32 = 3;
 
 fn answer(
     registry: &mut Registry,
