@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::entry::{self, Message};
-use postern_aegis::slices;
+use postern_aegis::{ROOT, books, calls, slices};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::request::Operation;
 use postern_exos_abi::signal::{self, COUNT};
@@ -18,6 +18,7 @@ type Answer = ([u64; 3], Option<u16>);
 
 /// Serves a request.
 pub fn request(message: &mut Message) {
+    take_own_slice_back();
     if message.kind != Message::SYNCHRONOUS {
         return;
     }
@@ -40,18 +41,18 @@ pub fn request(message: &mut Message) {
         }
         Err(error) => message.words[0] = error.word(),
     }
-    // An answer gives away the slice that it is made in, with its future. The registry's own is not
-    // to be somebody's who keeps it: the caller's comes round before that.
-    for _ in 0..OWN {
-        if slices::giver().is_some() {
-            break;
-        }
-        entry::yield_slice();
-    }
 }
 
-/// Slices of its own that the registry spends on an answer at most.
-const OWN: u32 = 3;
+/// An answer that is made in the registry's own slice gives that away with its future. A process gives
+/// it back; from one that does not it is taken when the registry runs next.
+fn take_own_slice_back() {
+    for slice in slices::of(ROOT).take(1) {
+        let record = &books::machine().slices[slice.processor][slice.position];
+        if record.runs.load(Relaxed) != ROOT {
+            let _ = calls::give_slice(slice.processor, slice.position, ROOT);
+        }
+    }
+}
 
 fn answer(
     registry: &mut Registry,

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::calls::Target;
-use postern_aegis::{Error, ROOT, calls, entry, start};
+use postern_aegis::{Error, ROOT, calls, entry, slices, start};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::mailbox::Mailbox;
 use postern_exos_abi::request::Operation;
@@ -15,7 +15,12 @@ use crate::process::trusted;
 pub fn ask(operation: Operation, words: [u64; 4]) -> Result<[u64; 4], Errno> {
     let [a, b, c, d] = words;
     loop {
-        match entry::request(ROOT, [operation.word(), a, b, c, d]) {
+        let told = entry::request(ROOT, [operation.word(), a, b, c, d]);
+        if slices::giver() == Some(ROOT) {
+            // It answered in a slice of its own, which it needs.
+            entry::yield_slice();
+        }
+        match told {
             Ok([first, a, b, c, d]) => match Errno::of(first) {
                 None => return Ok([a, b, c, d]),
                 // It is busy with something that it does not interrupt.
