@@ -72,6 +72,14 @@ pub const TABLES: &[Table] = &[
         ],
     },
     Table {
+        title: "A slice by a scheduler of the program's own, there and back",
+        rows: &[
+            only_aegis("round robin", "round-robin"),
+            only_aegis("stride", "stride"),
+            only_aegis("earliest deadline first", "deadline"),
+        ],
+    },
+    Table {
         title: "Processes",
         rows: &[
             row("fork, exit, wait", "fork"),
