@@ -1,5 +1,5 @@
-//! Virtual memory: what stands at each page of this process, decided here. Pages come at their first
-//! touch; what may be done to each is what the program says, as often as it says.
+//! Virtual memory: what stands at each page of this process, decided here. Pages come at their
+//! first touch; what may be done to each is what the program says, as often as it says.
 //!
 //! | module | what |
 //! |---|---|

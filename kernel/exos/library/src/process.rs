@@ -1,5 +1,5 @@
-//! Processes: making, replacing and ending them, signals, times, limits. The registry decides who may
-//! be made and who may act on whom; all else is done here, in the program's own space.
+//! Processes: making, replacing and ending them, signals, times, limits. The registry decides who
+//! may be made and who may act on whom; all else is done here, in the program's own space.
 //!
 //! | module | what |
 //! |---|---|

@@ -1,6 +1,6 @@
-//! A hash table by address: places are probed one after the other from where a page's hash says, and
-//! what follows a place that is emptied moves up. A power of two of places, of which an eighth stays
-//! empty.
+//! A hash table by address: places are probed one after the other from where a page's hash says,
+//! and what follows a place that is emptied moves up. A power of two of places, of which an eighth
+//! stays empty.
 
 use crate::entry::Entry;
 use crate::{Full, HEAD, PLACE};

@@ -67,8 +67,8 @@ pub fn remove(words: &mut [u64], page: u64) -> Option<Entry> {
     Some(entry)
 }
 
-/// Calls for each entry from a page to before another, by address; those for which nothing comes back
-/// are taken away, others are what comes back.
+/// Calls for each entry from a page to before another, by address; those for which nothing comes
+/// back are taken away, others are what comes back.
 pub fn each(
     words: &mut [u64],
     first: u64,

@@ -1,10 +1,10 @@
 //! Earliest deadline first: each client has so many slices (its tickets) in each period, as long as
 //! the fractions of all together are no more than one.
 //!
-//! `when` is how many slices from now the deadline is. Who has had its slices gets new ones when the
-//! period is over; who has not is late, and the one that is late for longest is first: so nobody
-//! starves, even if more was promised than there is. Slices that nobody has a right to go to the
-//! one whose deadline is next.
+//! `when` is how many slices from now the deadline is. Who has had its slices gets new ones when
+//! the period is over; who has not is late, and the one that is late for longest is first: so
+//! nobody starves, even if more was promised than there is. Slices that nobody has a right to go to
+//! the one whose deadline is next.
 
 use crate::{Client, client::least};
 

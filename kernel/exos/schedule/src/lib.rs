@@ -9,8 +9,8 @@
 //! | [`deadline`] | slices in each period: earliest deadline first |
 //!
 //! Each has `choose`, who is next among those that are able to run, and `charge`, which counts the
-//! slices that the chosen one had. Whatever clients say of themselves, neither panics, and each that is
-//! able to run runs after a bounded number of slices.
+//! slices that the chosen one had. Whatever clients say of themselves, neither panics, and each
+//! that is able to run runs after a bounded number of slices.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -168,7 +168,8 @@ pub fn end(descriptor: Descriptor) -> Option<End> {
     (descriptor.kind == kind::PIPE).then(|| End::of(descriptor.words))
 }
 
-/// Opens a file of the archive, the archive (`/` or `.`), or the console (`/dev/console`, `/dev/tty`).
+/// Opens a file of the archive, the archive (`/` or `.`), or the console (`/dev/console`,
+/// `/dev/tty`).
 pub fn open_file(name: &[u8], flags: u64) -> Result<i32, Errno> {
     let _hold = signals::hold();
     let writes = flags & flag::ACCESS != 0;

@@ -16,8 +16,8 @@ pub struct Kept {
     pub name: u32,
 }
 
-/// Takes fresh pages of zeros and binds them at addresses, to be written. They are kept until nobody
-/// binds them, whoever ends.
+/// Takes fresh pages of zeros and binds them at addresses, to be written. They are kept until
+/// nobody binds them, whoever ends.
 pub fn fresh(at: impl Iterator<Item = u64>, numbers: &mut [u32]) -> Result<Kept, Error> {
     for (at, number) in at.zip(numbers.iter_mut()) {
         *number = memory::map_fresh(at, Mapping::WRITE)?;

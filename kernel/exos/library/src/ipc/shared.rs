@@ -1,5 +1,5 @@
-//! Memory that several processes have: pages with a name of their own, and a page with their numbers,
-//! which who has the capability attaches by.
+//! Memory that several processes have: pages with a name of their own, and a page with their
+//! numbers, which who has the capability attaches by.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -12,7 +12,8 @@ use crate::ipc::keep::{self, Kept};
 pub const DATA: usize = 4;
 /// The page of its counts, bytes behind it.
 const RING: usize = 1 + DATA;
-/// Where the pages stand that say who reads ([`READS`]) and who writes: whoever has such an end binds it.
+/// Where the pages stand that say who reads ([`READS`]) and who writes: whoever has such an end
+/// binds it.
 const PRESENCE: [u64; 2] = [8 * PAGE as u64, 9 * PAGE as u64];
 
 /// The reading end.

@@ -30,8 +30,8 @@ pub fn copy_in(slot: usize, offset: usize, from: *const u8, bytes: usize) {
 
 /// Words, then bytes: other processes may store to either side meanwhile.
 fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: one side is a ring's bytes (above), which no reference of Rust covers; the other is what
-    // C passed to read or write: its own memory, or the instruction faults as C's own would.
+    // SAFETY: one side is a ring's bytes (above), which no reference of Rust covers; the other is
+    // what C passed to read or write: its own memory, or the instruction faults as C's own would.
     unsafe {
         asm!(
             "rep movsq",

@@ -27,7 +27,9 @@ impl Wait {
         }
         match entry::yield_to(peer) {
             Ok(()) => {}
-            Err(Error::Busy) if self.turns % 4 != 0 => (0..SPINS).for_each(|_| spin_loop()),
+            Err(Error::Busy) if !self.turns.is_multiple_of(4) => {
+                (0..SPINS).for_each(|_| spin_loop())
+            }
             Err(_) => entry::yield_slice(),
         }
     }

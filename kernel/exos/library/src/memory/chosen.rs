@@ -1,5 +1,5 @@
-//! Pages that do not come by themselves: the same page at two addresses, somebody else's, not cached,
-//! of a colour.
+//! Pages that do not come by themselves: the same page at two addresses, somebody else's, not
+//! cached, of a colour.
 
 use postern_aegis::{Error, Mapping, memory, pages};
 use postern_exos_pages::entry::{Entry, READ, WRITE};
@@ -58,10 +58,10 @@ impl Space {
 
     /// Takes away what is at a page.
     fn discard(&mut self, page: u64) {
-        if let Some(entry) = self.table.remove(page) {
-            if let Some(number) = leave(page, entry) {
-                self.free_unless_hidden(number);
-            }
+        if let Some(entry) = self.table.remove(page)
+            && let Some(number) = leave(page, entry)
+        {
+            self.free_unless_hidden(number);
         }
     }
 
@@ -99,7 +99,8 @@ impl Space {
         })
     }
 
-    /// A page by its number at a new address: an own one, or one of somebody else's by a capability.
+    /// A page by its number at a new address: an own one, or one of somebody else's by a
+    /// capability.
     pub fn map_page(&mut self, page: u32, capability: u64, protection: u64) -> Result<u64, Error> {
         let index = match capability {
             0 => 0,

@@ -47,8 +47,8 @@ fn fault(frame: &mut Frame) {
         code if code & FETCHES != 0 => EXECUTE,
         _ => READ,
     };
-    // A page that is there and may not be used so is the program's affair, unless some are copied when
-    // they are stored to: then the table says which.
+    // A page that is there and may not be used so is the program's affair, unless some are copied
+    // when they are stored to: then the table says which.
     let there = frame.code & PRESENT != 0 && frame.address < PRIVATE;
     if there && !COPIES.load(Relaxed) && trusted::served(frame) {
         return;

@@ -22,8 +22,8 @@ pub fn is_copied(at: u64) -> bool {
     !SAME.contains(&at) && !(SHADOW..SHADOW << 1).contains(&at)
 }
 
-/// Gives own pages to somebody who keeps them for several processes: the capabilities to read and to
-/// write them.
+/// Gives own pages to somebody who keeps them for several processes: the capabilities to read and
+/// to write them.
 pub type Keep<'a> = &'a mut dyn FnMut(&[u32], bool) -> Result<[u64; 2], Error>;
 
 struct Batch {

@@ -80,8 +80,8 @@ impl Space {
         first > 0 && first.checked_add(pages).is_some_and(|end| end <= END)
     }
 
-    /// Maps fresh pages, at their first touch, or now with flags of their entries; what was there is
-    /// there no more.
+    /// Maps fresh pages, at their first touch, or now with flags of their entries; what was there
+    /// is there no more.
     pub fn map(
         &mut self,
         first: u64,

@@ -101,8 +101,8 @@ impl Regions {
         }
     }
 
-    /// Adds a region where there is none; joined with a neighbour that is the same. Nothing comes back
-    /// if there are too many.
+    /// Adds a region where there is none; joined with a neighbour that is the same. Nothing comes
+    /// back if there are too many.
     pub fn add(&mut self, region: Region) -> Option<()> {
         let at = self.position(region.first);
         let joins = |one: &Region, other: &Region| {
@@ -137,8 +137,8 @@ impl Regions {
         self.count -= 1;
     }
 
-    /// Takes a range away; regions that are partly in it keep the rest. Nothing comes back, and nothing
-    /// is changed, if the rest of one would be one region too many.
+    /// Takes a range away; regions that are partly in it keep the rest. Nothing comes back, and
+    /// nothing is changed, if the rest of one would be one region too many.
     pub fn remove(&mut self, first: u64, end: u64) -> Option<()> {
         let at = self.position(first);
         if let Some(region) = self.all().get(at).copied()

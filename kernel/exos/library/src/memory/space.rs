@@ -382,8 +382,8 @@ pub fn used(at: u64) -> u64 {
     flag(6, Entry::DIRTY) | flag(5, Entry::TOUCHED)
 }
 
-/// A page leaves a space: it is free if it was an own one and nothing else binds it. Of one that may
-/// stand in another entry the number comes back, if that is to be seen first.
+/// A page leaves a space: it is free if it was an own one and nothing else binds it. Of one that
+/// may stand in another entry the number comes back, if that is to be seen first.
 pub(super) fn leave(page: u64, entry: Entry) -> Option<u32> {
     if !entry.has(Entry::THERE) {
         return None;

@@ -15,12 +15,12 @@ use crate::memory::space::Space;
 
 /// Binds a page to any address of the own space, also of the image.
 ///
-/// What stands at an address of the image stays what it is: the caller binds the page that was there
-/// before, or one with the same words, or one that the program asked for by its address.
+/// What stands at an address of the image stays what it is: the caller binds the page that was
+/// there before, or one with the same words, or one that the program asked for by its address.
 pub fn bind(to: u64, mapping: Mapping, capability: u64) -> Result<(), Error> {
     let arguments = [to, mapping.0, capability, 0, 0, 0];
-    // SAFETY: as the function says. Text and constants are bound to be read only, so no reference of
-    // Rust sees them change.
+    // SAFETY: as the function says. Text and constants are bound to be read only, so no reference
+    // of Rust sees them change.
     match unsafe { raw(Call::Map as u64, arguments) } {
         Err(Error::NoTable) => {
             memory::give_table(to, 1, Target::SELF)?;
@@ -76,8 +76,8 @@ pub fn busy() -> bool {
 /// Has the pages of the stack come that the caller needs while nothing can come.
 #[inline]
 fn touch_stack() {
-    // SAFETY: loads that change nothing, where this program's stack is or is to be; where it may not
-    // be, the program ends as it would by the call.
+    // SAFETY: loads that change nothing, where this program's stack is or is to be; where it may
+    // not be, the program ends as it would by the call.
     unsafe {
         asm!("mov {0}, [rsp - 4096]", "mov {0}, [rsp - 8192]", out(reg) _,
             options(nostack, preserves_flags, readonly));
@@ -104,8 +104,8 @@ pub fn served(frame: &mut Frame) -> bool {
         return false;
     }
     let argument = ARGUMENT.load(Relaxed) as *mut c_void;
-    // SAFETY: a function that the program gave as such a handler. Is it none, the program has harmed
-    // itself.
+    // SAFETY: a function that the program gave as such a handler. Is it none, the program has
+    // harmed itself.
     let handler = unsafe { transmute::<usize, Handler>(handler) };
     handler(frame, argument) != 0
 }

@@ -46,8 +46,8 @@ pub fn standing(table: &Table, pid: i32) -> Standing {
     }
 }
 
-/// Gives an environment what is left of this slice. Comes back when the next one begins, with the number
-/// of slices that this one cost: 1, or more if the environment kept the processor too long.
+/// Gives an environment what is left of this slice. Comes back when the next one begins, with the
+/// number of slices that this one cost: 1, or more if the environment kept the processor too long.
 ///
 /// # Errors
 /// It waits for something, or another processor runs it.

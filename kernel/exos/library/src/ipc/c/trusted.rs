@@ -1,5 +1,5 @@
-//! The functions of <exos/pipe.h>, <exos/shared.h>, <exos/doorbell.h>, <exos/lrpc.h>, <exos/yield.h>
-//! that are not assembly's.
+//! The functions of <exos/pipe.h>, <exos/shared.h>, <exos/doorbell.h>, <exos/lrpc.h>,
+//! <exos/yield.h> that are not assembly's.
 
 use core::ffi::c_int;
 

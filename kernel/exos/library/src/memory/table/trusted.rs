@@ -84,7 +84,8 @@ pub fn each(
 /// A word of the table.
 #[inline]
 pub fn load(word: NonNull<u64>) -> u64 {
-    // SAFETY: `find` has given it, and nothing was made or taken away since: callers use it at once.
+    // SAFETY: `find` has given it, and nothing was made or taken away since: callers use it at
+    // once.
     unsafe { word.as_ptr().read_volatile() }
 }
 
@@ -101,8 +102,8 @@ macro_rules! piece {
             use super::*;
 
             fn words<'a>(words: *mut u64, count: usize) -> &'a mut [u64] {
-                // SAFETY: the library's own words, bound, which are used by one call at a time; calls
-                // of `change` do not touch them.
+                // SAFETY: the library's own words, bound, which are used by one call at a time;
+                // calls of `change` do not touch them.
                 unsafe { core::slice::from_raw_parts_mut(words, count) }
             }
             extern "C" fn clear(at: *mut u64, count: usize) {
