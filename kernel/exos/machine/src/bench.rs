@@ -6,7 +6,7 @@ use clap::Args;
 use postern_aegis_machine::figures::{Column, Report};
 use postern_aegis_machine::linux::{Linux, LinuxError};
 use postern_aegis_machine::plot;
-use postern_exos_machine::{budgets, build, figures, linux, measure, place};
+use postern_exos_machine::{budgets, build, figures, linux, measure, place, schedules};
 
 /// Count instructions of the paper's experiments, and of the same programs under Linux
 #[derive(Args)]
@@ -88,9 +88,12 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
             print!("{}", report.text());
             if !measured.shares.points.is_empty() {
                 let path = folder.join("shares.svg");
-                std::fs::write(&path, plot::svg(&measured.shares, plot::SHARES))?;
-                println!("Figure 3: counters of processes with shares 3:2:1\n");
-                print!("{}", plot::text(&measured.shares, plot::SHARES));
+                std::fs::write(&path, plot::svg(&measured.shares, schedules::AXES))?;
+                println!(
+                    "Figure 3: counters of processes with shares 3:2:1, {}\n",
+                    plot::shares(&measured.shares)
+                );
+                print!("{}", plot::text(&measured.shares, schedules::AXES));
                 println!("\nThe same as a picture: {}", path.display());
             }
         }

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::extensions::{self, ExtensionsError};
 use crate::programs::{self, INVERTED, Program, ProgramsError};
+use crate::schedules;
 use crate::software::{self, SoftwareError};
 
 /// Why there are no figures.
@@ -97,9 +98,9 @@ pub fn all(only: &str, folder: &Path) -> Result<Measured, MeasureError> {
         measured
             .figures
             .extend(figures.map(|(row, figure)| (row + end, figure)));
-        let trace = said::trace(lines());
-        if !trace.points.is_empty() {
-            measured.shares = trace;
+        // The last one is stride scheduling's.
+        if let Some(schedule) = schedules::among(&ended.lines).pop() {
+            measured.shares = schedule.trace;
         }
     }
     Ok(measured)

@@ -18,6 +18,7 @@
 
 #include <exos/schedule.h>
 #include <exos/shared.h>
+#include <exos/yield.h>
 
 enum { PROCESSES = 3, MOST = 600, UNIT = 1000 };
 
@@ -63,6 +64,8 @@ static void figure(const char *name, const struct exos_policy *policy, int slice
 
 	for (int k = 0; k < PROCESSES; k++)
 		clients[k] = (struct exos_client){ .pid = clients[k].pid, .tickets = PROCESSES - k };
+	/* The first slice is a whole one. */
+	exos_yield();
 	/* Nothing is said between two slices: that would be paid by who is next. */
 	for (int slice = 0; slice <= slices; slice++) {
 		for (int k = 0; k < PROCESSES; k++)
