@@ -6,7 +6,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::abi::ENVIRONMENTS;
-use postern_aegis::records::end;
+use postern_aegis::records::{claim, end};
 use postern_aegis::{Error, Mapping, PAGE, books, calls, memory, slices};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::mailbox::Mailbox;
@@ -512,6 +512,13 @@ impl Registry {
             return Err(errno::AGAIN);
         }
         let record = self.record(slot).ok_or(errno::CHILD)?;
+        // All that it had is free, then: its parent finds room for the next one.
+        let body = books::environment(record.environment.load(Relaxed));
+        let gone = body.claim.load(Relaxed) == claim::FREE
+            || body.birth.load(Relaxed) != record.birth.load(Relaxed);
+        if !gone {
+            return Err(errno::BUSY);
+        }
         let ran = record.ran_before.load(Relaxed) + record.children_ran.load(Relaxed);
         let status = record.status.load(Relaxed);
         if let Some(own) = self.record(caller) {
