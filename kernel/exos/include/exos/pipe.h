@@ -43,8 +43,9 @@ static inline int exos_pipe_write(const struct exos_pipe *end, uint64_t word)
 static inline int exos_pipe_read(const struct exos_pipe *end, uint64_t *word)
 {
 	struct exos_ring *ring = end->ring;
-	uint64_t head = ring->head;
-	while (__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) == head)
+	uint64_t head;
+	/* Both are looked at again, as the library does: the other end may have changed either. */
+	while (__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) == (head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED)))
 		if (exos_pipe_wait(end))
 			return -1;
 	*word = ring->words[head / 8 % (EXOS_PIPE_SIZE / 8)];

@@ -98,7 +98,8 @@ impl End {
     /// Gives the processor to the other end once. False: there is none, and nothing to do.
     pub fn waits(&self) -> bool {
         self.turn(&mut Wait::default());
-        self.has_some() || self.has_peer() || self.reads() && self.has_some()
+        // Who writes has nothing to do without somebody who reads, whatever the counts say.
+        self.has_peer() || self.reads() && self.has_some()
     }
 
     fn has_some(&self) -> bool {
