@@ -320,7 +320,7 @@ impl Registry {
             .map_or(0, |mailbox| mailbox.signals.load(Relaxed));
         self.slots[slot].body = Some(next);
         self.slots[slot].next = None;
-        self.of[usize::from(body.made.environment) % ENVIRONMENTS] = 0;
+        self.is_no_more(slot, body.made);
         self.of[usize::from(next.made.environment) % ENVIRONMENTS] = slot as u8 + 1;
         if let Some(mailbox) = self.mailbox(slot) {
             mailbox.signals.fetch_or(signals, Relaxed);
@@ -431,6 +431,14 @@ impl Registry {
         }
     }
 
+    /// An environment is no process's any more; its number may be another's already.
+    fn is_no_more(&mut self, slot: usize, made: Made) {
+        let of = &mut self.of[usize::from(made.environment) % ENVIRONMENTS];
+        if usize::from(*of) == slot + 1 {
+            *of = 0;
+        }
+    }
+
     /// A process has ended, with a status as `wait` has it.
     pub fn end(&mut self, slot: usize, status: u32) {
         let Some(record) = self.record(slot) else {
@@ -441,7 +449,7 @@ impl Registry {
             return;
         };
         record.ran_before.fetch_add(body.made.ran(), Relaxed);
-        self.of[usize::from(body.made.environment) % ENVIRONMENTS] = 0;
+        self.is_no_more(slot, body.made);
         self.slots[slot].body = None;
         self.slots[slot].next = None;
         self.trees.give(now.tree, What::Slices, now.slices);

@@ -11,13 +11,17 @@ use postern_exos_abi::table::{PROCESSES, state};
 
 use crate::registry::{Registry, refusal};
 use crate::tree::What;
-use crate::{DEATHS, REGISTRY};
+use crate::{DEATHS, REGISTRY, trusted};
 
 /// An answer: words behind the first, and who goes on instead of the caller.
 type Answer = ([u64; 3], Option<u16>);
 
 /// Serves a request.
 pub fn request(message: &mut Message) {
+    trusted::on_stack(serve, message);
+}
+
+extern "C" fn serve(message: &mut Message) {
     take_own_slice_back();
     if message.kind != Message::SYNCHRONOUS {
         return;

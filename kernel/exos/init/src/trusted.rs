@@ -1,8 +1,10 @@
 //! The registry's lock, and pages that others see.
 
+use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use postern_aegis::entry::Message;
 use postern_exos_abi::directory::Entry;
 use postern_exos_abi::mailbox::Mailbox;
 use postern_exos_abi::table::Table;
@@ -61,4 +63,37 @@ pub fn write_entry(at: u64, entry: &Entry) {
 pub fn write_number(at: u64, number: u32) {
     // SAFETY: as above.
     unsafe { &*(at as *const AtomicU32) }.store(number, Ordering::Relaxed);
+}
+
+// Requests come on a stack of 8 KiB with nothing between it and what stands below; decisions take
+// more, so they have one of their own. One request is served at a time.
+global_asm!(
+    ".section .text.init_on_stack, \"ax\", @progbits",
+    "init_on_stack:",
+    "pushq %rbp",
+    "movq %rsp, %rbp",
+    "leaq init_stack_end(%rip), %rsp",
+    "movq %rdi, %rax",
+    "movq %rsi, %rdi",
+    "call *%rax",
+    "movq %rbp, %rsp",
+    "popq %rbp",
+    "ret",
+    ".section .bss.init_stack, \"aw\", @nobits",
+    ".balign 16",
+    ".skip 65536",
+    "init_stack_end:",
+    ".text",
+    options(att_syntax)
+);
+
+unsafe extern "C" {
+    fn init_on_stack(function: extern "C" fn(&mut Message), message: &mut Message);
+}
+
+/// Has a function serve a request on a stack of 64 KiB, whose one user it is.
+pub fn on_stack(function: extern "C" fn(&mut Message), message: &mut Message) {
+    // SAFETY: it calls the function with the message as C does. Nobody else uses the stack, since
+    // the entries have one request served at a time.
+    unsafe { init_on_stack(function, message) }
 }
