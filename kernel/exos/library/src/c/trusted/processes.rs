@@ -73,6 +73,20 @@ pub unsafe extern "C" fn execve(
     answer(exec::exec(name, &call).map(|()| 0))
 }
 
+/// What newlib's own functions call.
+///
+/// # Safety
+/// As `execve`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn _execve(
+    name: *const c_char,
+    arguments: *const *const c_char,
+    variables: *const *const c_char,
+) -> c_int {
+    // SAFETY: as there.
+    unsafe { execve(name, arguments, variables) }
+}
+
 /// A new process of a program, without a copy of this one: its number.
 ///
 /// # Safety
