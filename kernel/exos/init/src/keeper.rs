@@ -34,6 +34,7 @@ pub struct Keeper {
     name: u32,
     /// Pages per tree that became free and are not told yet.
     freed: [u32; 128],
+    some: bool,
     /// The age of the machine, in [`AGE`], at the last sweep.
     age: u64,
     /// How far the sweep is, and how many are to follow it.
@@ -54,6 +55,7 @@ impl Keeper {
             kept: 0,
             name: NAME_EVERYBODY,
             freed: [0; 128],
+            some: false,
             age: 0,
             at: 0,
             rounds: 0,
@@ -211,15 +213,18 @@ impl Keeper {
             let freed = self.freed.get_mut(usize::from(mark - KEPT));
             if let Some(freed) = freed {
                 *freed += 1;
+                self.some = true;
             }
         }
     }
 
-    /// How many pages of a tree became free since this was asked.
-    pub fn freed(&mut self) -> impl Iterator<Item = (u8, u32)> + use<> {
-        let freed = core::mem::replace(&mut self.freed, [0; 128]);
-        let some = freed.into_iter().enumerate();
-        some.filter(|(_, count)| *count > 0)
-            .map(|(tree, count)| (tree as u8, count))
+    /// A tree of which pages became free since this was asked, and how many.
+    pub fn freed(&mut self) -> Option<(u8, u32)> {
+        if !core::mem::take(&mut self.some) {
+            return None;
+        }
+        let tree = self.freed.iter().position(|count| *count > 0)?;
+        self.some = true;
+        Some((tree as u8, core::mem::take(&mut self.freed[tree])))
     }
 }

@@ -68,6 +68,7 @@ fn main() -> ! {
                 registry.give_wanted();
             }
             registry.keeper.sweep();
+            registry.settle();
         });
         entry::yield_slice();
     }

@@ -9,7 +9,7 @@ use postern_aegis::abi::ENVIRONMENTS;
 use postern_aegis::records::{claim, end};
 use postern_aegis::{Error, Mapping, PAGE, books, calls, memory, slices};
 use postern_exos_abi::errno::{self, Errno};
-use postern_exos_abi::mailbox::Mailbox;
+use postern_exos_abi::mailbox::{Mailbox, NUMBERS};
 use postern_exos_abi::signal;
 use postern_exos_abi::table::{PROCESSES, Process, Table, state};
 
@@ -70,6 +70,7 @@ pub struct Registry {
     windows: u64,
     /// Somebody wants slices.
     pub wanting: bool,
+    numbers: [u32; NUMBERS],
 }
 
 impl Registry {
@@ -84,6 +85,7 @@ impl Registry {
             last: 0,
             windows: 0,
             wanting: false,
+            numbers: [0; NUMBERS],
         }
     }
 
@@ -255,7 +257,7 @@ impl Registry {
             return Err(errno::PERM);
         }
         if slice {
-            self.add_slice(slot, made)?;
+            self.add_slice(slot)?;
         }
         calls::set_frozen(made.target(), false).map_err(refusal)?;
         if let Some(record) = self.record(slot) {
@@ -267,24 +269,15 @@ impl Registry {
         Ok(())
     }
 
-    /// One slice more.
-    pub fn add_slice(&mut self, slot: usize, made: Made) -> Result<(), Errno> {
+    /// One slice more, as soon as there is one: those of processes that have ended are free a little
+    /// later than the tree says.
+    pub fn add_slice(&mut self, slot: usize) -> Result<(), Errno> {
         let tree = self.tree(slot);
         self.trees.take(tree, What::Slices, 1)?;
-        let taken = take_slice().and_then(|(processor, position)| {
-            calls::give_slice(processor, position, made.environment)
-                .inspect_err(|_| _ = calls::free_slice(processor, position))
-        });
-        match taken {
-            Ok(_) => {
-                self.slots[slot].slices += 1;
-                Ok(())
-            }
-            Err(_) => {
-                self.trees.give(tree, What::Slices, 1);
-                Err(errno::AGAIN)
-            }
-        }
+        self.slots[slot].slices += 1;
+        self.slots[slot].wants += 1;
+        self.give_wanted();
+        Ok(())
     }
 
     /// Another environment for a process.
@@ -408,16 +401,15 @@ impl Registry {
         let mailbox = self.mailbox(slot).ok_or(errno::SRCH)?;
         let made = self.environment(slot).ok_or(errno::SRCH)?;
         let count = usize::try_from(count).map_err(|_| errno::INVAL)?;
-        // Read once: it may change between two looks.
-        let mut numbers = [0; postern_exos_abi::mailbox::NUMBERS];
-        let numbers = numbers.get_mut(..count).ok_or(errno::INVAL)?;
+        let tree = self.tree(slot);
+        self.settle();
+        // Read once, since it may change between two looks; not on the stack, which is small.
+        let numbers = self.numbers.get_mut(..count).ok_or(errno::INVAL)?;
         for (to, from) in numbers.iter_mut().zip(&mailbox.numbers) {
             *to = from.load(Relaxed);
         }
-        let tree = self.tree(slot);
-        self.settle();
         self.trees.take(tree, What::Pages, count as u32)?;
-        let given = numbers.iter().copied();
+        let given = self.numbers[..count].iter().copied();
         self.keeper
             .keep(given, made.environment, tree, writes)
             .inspect_err(|_| self.trees.give(tree, What::Pages, count as u32))
@@ -425,7 +417,7 @@ impl Registry {
 
     /// What was kept and is free is given back to the trees.
     pub fn settle(&mut self) {
-        for (tree, count) in self.keeper.freed() {
+        while let Some((tree, count)) = self.keeper.freed() {
             self.trees.give(tree, What::Pages, count);
             self.trees.close(tree);
         }
@@ -506,6 +498,7 @@ impl Registry {
         self.slots[slot] = FREE;
         if let Some(record) = self.record(slot) {
             record.pid.store(0, Relaxed);
+            record.parent.store(0, Relaxed);
             record.state.store(state::FREE, Relaxed);
         }
     }

@@ -117,8 +117,8 @@ fn answer(
             if !registry.descends(of, slot) || b != 1 {
                 return Err(errno::PERM);
             }
-            let made = registry.environment(of).ok_or(errno::SRCH)?;
-            registry.add_slice(of, made)?;
+            registry.environment(of).ok_or(errno::SRCH)?;
+            registry.add_slice(of)?;
             nothing
         }
     }

@@ -58,19 +58,28 @@ impl Trees {
         self.trees[0].limits = limits;
     }
 
-    fn path(&self, tree: u8) -> impl Iterator<Item = usize> + use<> {
-        let mut path = [0; TREES];
-        let mut count = 0;
+    /// A tree, and those that it is part of.
+    fn path(&self, tree: u8) -> impl Iterator<Item = usize> {
         let mut next = Some(tree);
-        while let Some(now) = next
-            && count < TREES
-        {
-            let now = usize::from(now) % TREES;
-            path[count] = now;
-            count += 1;
+        core::iter::from_fn(move || {
+            let now = usize::from(next?) % TREES;
             next = self.trees[now].above;
+            Some(now)
+        })
+        .take(TREES)
+    }
+
+    /// Does something to a tree and those that it is part of.
+    fn each(&mut self, tree: u8, mut what: impl FnMut(&mut Tree)) {
+        let mut next = Some(tree);
+        for _ in 0..TREES {
+            let Some(now) = next else {
+                return;
+            };
+            let tree = &mut self.trees[usize::from(now) % TREES];
+            what(tree);
+            next = tree.above;
         }
-        path.into_iter().take(count)
     }
 
     /// Whether a tree is another one or a part of it.
@@ -92,18 +101,16 @@ impl Trees {
                 _ => errno::AGAIN,
             });
         }
-        for now in self.path(tree) {
-            self.trees[now].used[index] += count;
-        }
+        self.each(tree, |tree| tree.used[index] += count);
         Ok(())
     }
 
     /// Gives so much back.
     pub fn give(&mut self, tree: u8, what: What, count: u32) {
-        for now in self.path(tree) {
-            let used = &mut self.trees[now].used[what as usize];
+        self.each(tree, |tree| {
+            let used = &mut tree.used[what as usize];
             *used = used.saturating_sub(count);
-        }
+        });
     }
 
     /// A new part of a tree, with the same limits, in which so much is in use that the tree has

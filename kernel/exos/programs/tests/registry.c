@@ -1,0 +1,163 @@
+/* The registry under attack: requests at random and with malice. It goes on, and gives nobody what is another's. */
+#include "check.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <exos/process.h>
+
+enum { CREATE = 1, START, REPLACE, COMMIT, KEEP, ROOM, LIMIT, EXIT, REAP, KILL, SLICE, OPERATIONS };
+#define OF(operation) ((operation) | 1ULL << 32)
+#define NUMBERS ((volatile uint32_t *)(0x7e0000130000 + 64))
+
+static int status_of(pid_t pid)
+{
+	int status = -1;
+	return pid > 0 && waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+static int64_t ask(uint64_t operation, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	uint64_t words[5] = {operation, a, b, c, d};
+	for (int tries = 0; tries < 1000; tries++) {
+		if (exos_ask(words) == 0 && (int64_t)words[0] != -EBUSY)
+			return (int64_t)words[0];
+		words[0] = operation, words[1] = a, words[2] = b, words[3] = c, words[4] = d;
+	}
+	return -EBUSY;
+}
+
+static uint64_t state = 88172645463325252ULL;
+
+static uint64_t any(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	return state ^= state << 17;
+}
+
+/* A word as somebody would choose it who wants harm. */
+static uint64_t bad(void)
+{
+	static const uint64_t edges[] = {0, 1, 2, 254, 255, 256, 4096, 0x400000, 0x7e0000000000, 1ULL << 31, 1ULL << 32, 1ULL << 63, ~0ULL};
+	uint64_t pick = any();
+	if (pick & 1)
+		return edges[(pick >> 8) % (sizeof edges / sizeof *edges)];
+	return pick & 2 ? any() % 300 : any();
+}
+
+static void requests_of_nobody(void)
+{
+	CHECK(ask(0, 0, 0, 0, 0) == -ENOSYS);
+	CHECK(ask(OF(OPERATIONS), 0, 0, 0, 0) == -ENOSYS);
+	CHECK(ask(~0ULL, 0, 0, 0, 0) == -ENOSYS);
+	CHECK(ask(OF(START), 1, 0, 0, 0) == -EPERM);
+	CHECK(ask(OF(START), 9999, 0, 0, 0) == -ESRCH);
+	CHECK(ask(OF(COMMIT), 0, 0, 0, 0) == -EINVAL);
+	CHECK(ask(OF(REAP), 1, 0, 0, 0) == -ECHILD);
+	CHECK(ask(OF(REAP), (uint64_t)getpid(), 0, 0, 0) == -ECHILD);
+	CHECK(ask(OF(ROOM), 1ULL << 40, 0, 0, 0) == -ENOMEM);
+	CHECK(ask(OF(ROOM), 1ULL << 31, 0, 0, 0) == -ENOMEM);
+	CHECK(ask(OF(CREATE), 0x400000, 1ULL << 31, 0, 0) == -ENOMEM);
+	CHECK(ask(OF(LIMIT), 17, 0, 0, 0) == -EINVAL);
+	CHECK(ask(OF(KILL), (uint64_t)getpid(), 1ULL << 32, 0, 0) == -EINVAL);
+	if (getpid() != 1) {
+		CHECK(ask(OF(SLICE), 1, 1, 0, 0) == -EPERM);
+		CHECK(ask(OF(KILL), 1, SIGKILL, 0, 0) == -EPERM);
+	}
+}
+
+/* Pages that nobody gave, that are the registry's own, or that are none. */
+static void pages_of_others(void)
+{
+	CHECK(ask(OF(KEEP), 1009, 1, 0, 0) == -EINVAL);
+	CHECK(ask(OF(KEEP), ~0ULL, 1, 0, 0) == -EINVAL);
+	for (uint32_t page = 0; page < 40000; page += 7) {
+		NUMBERS[0] = page;
+		CHECK(ask(OF(KEEP), 1, 1, 0, 0) == -EPERM);
+	}
+	NUMBERS[0] = ~0U;
+	CHECK(ask(OF(KEEP), 1, 1, 0, 0) == -EPERM);
+}
+
+static void processes_never_begun(void)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		for (int count = 0; count < 10; count++)
+			if (ask(OF(CREATE), bad(), 64, bad(), bad()) != 0)
+				_exit(1);
+		_exit(0);
+	}
+	/* They go with who made them. */
+	CHECK(status_of(pid) == 0);
+	uint64_t words[5] = {OF(CREATE), 0x400000, 64, 0, 0};
+	CHECK(exos_ask(words) == 0 && words[0] == 0);
+	pid = (pid_t)words[1];
+	/* There is nothing in it: it ends at its first instruction. */
+	CHECK(ask(OF(START), (uint64_t)pid, 0, 0, 0) == 0);
+	CHECK(ask(OF(START), (uint64_t)pid, 0, 0, 0) == -EPERM);
+	int status = status_of(pid);
+	CHECK(WIFSIGNALED(status));
+	CHECK(ask(OF(REPLACE), 0, 64, 0, 0) == 0 && ask(OF(REPLACE), 0, 64, 0, 0) == 0);
+}
+
+/* Anything, from a process that may be hurt by it. */
+static void anything(void)
+{
+	for (int round = 0; round < 20; round++) {
+		uint64_t seed = any();
+		pid_t pid = fork();
+		if (pid == 0) {
+			state = seed | 1;
+			exos_limit(EXOS_LIMIT_PROCESSES, 8);
+			exos_limit(EXOS_LIMIT_PAGES, 3000);
+			for (int count = 0; count < 150; count++) {
+				for (int at = 0; at < 8; at++)
+					NUMBERS[at] = (uint32_t)bad();
+				uint64_t operation = any() % 13 | (any() % 3) << 32;
+				/* Ends of itself are for others. */
+				if ((uint32_t)operation == EXIT || (uint32_t)operation == KILL || (uint32_t)operation == COMMIT)
+					continue;
+				ask(operation, bad(), bad(), bad(), bad());
+			}
+			_exit(0);
+		}
+		int status = status_of(pid);
+		CHECK(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+	}
+	CHECK(exos_find(getpid()) != NULL);
+}
+
+/* The library's own memory, the context among it: the process harms itself. */
+static void who_corrupts_itself(void)
+{
+	static const uintptr_t places[] = {0x7c0000000000, 0x7e0000000000, 0x7e0000008000, 0x7e0000130000, 0x7e0000140000};
+	for (unsigned at = 0; at < sizeof places / sizeof *places; at++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			volatile uint64_t *word = (volatile uint64_t *)places[at];
+			for (int count = 0; count < 512; count++)
+				word[count] = 0x5555555555555555;
+			_exit(1);
+		}
+		CHECK(pid > 0);
+		usleep(30000);
+		kill(pid, SIGKILL);
+		int status;
+		CHECK(waitpid(pid, &status, 0) == pid);
+	}
+}
+
+int main(void)
+{
+	RUN(requests_of_nobody);
+	RUN(pages_of_others);
+	RUN(processes_never_begun);
+	RUN(anything);
+	RUN(who_corrupts_itself);
+	return failures != 0;
+}
