@@ -27,7 +27,11 @@ struct exos_process {
 	uint64_t children_ran;
 	uint64_t ran_before;
 	char name[16];
-};
+} __attribute__((aligned(64)));
+
+#ifndef __cplusplus
+_Static_assert(sizeof(struct exos_process) == 64, "as the registry has it");
+#endif
 
 struct exos_table {
 	uint32_t version;

@@ -175,6 +175,12 @@ static void orphans(void)
 
 static void table_says_it(void)
 {
+	pid_t pid = fork();
+	if (pid == 0) {
+		const volatile struct exos_process *mine = exos_find(getpid());
+		_exit(mine && mine->parent == (uint32_t)getppid() ? 0 : 1);
+	}
+	CHECK(status_of(pid) == 0);
 	const volatile struct exos_process *record = exos_find(getpid());
 	CHECK(record && record->state == EXOS_LIVES && record->parent == (uint32_t)getppid());
 	CHECK(exos_find(60000) == NULL);
