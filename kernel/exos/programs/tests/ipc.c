@@ -102,6 +102,7 @@ static void others(void)
 	exos_doorbell_ring(&second);
 	check(exos_doorbell_wait(both, seen, 2, 0) == 1 && seen[1] == 1, "doorbell", "another bell");
 	check(exos_doorbell_wait(both, seen, 2, 3) == -1, "doorbell", "no bell rang");
+	exos_lrpc_patience(8);
 	check(exos_lrpc(0, 1, 2, 3, 4).error < 0, "lrpc", "nobody answers");
 	check(exos_lrpc(200, 1, 2, 3, 4).error == EXOS_GONE, "lrpc", "one answers that is not there");
 	check(exos_lrpc(exos_environment(), 1, 2, 3, 4).error < 0, "lrpc", "it answers itself");
@@ -109,6 +110,7 @@ static void others(void)
 
 int main(void)
 {
+	setvbuf(stdout, NULL, _IONBF, 0);
 	pipes();
 	hostile();
 	shared();

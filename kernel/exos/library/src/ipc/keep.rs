@@ -2,8 +2,12 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis::abi::call::{RIGHT_READ, RIGHT_WRITE};
-use postern_aegis::{Error, Mapping, books, calls, memory};
+use postern_aegis::{Error, Mapping, books, memory, pages};
+use postern_exos_abi::errno;
+
+use crate::ipc::area;
+use crate::memory::room;
+use crate::process::registry;
 
 /// Pages that were made together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,25 +20,38 @@ pub struct Kept {
     pub name: u32,
 }
 
-/// Takes fresh pages of zeros and binds them at addresses, to be written. They are kept until
-/// nobody binds them, whoever ends.
-pub fn fresh(at: impl Iterator<Item = u64>, numbers: &mut [u32]) -> Result<Kept, Error> {
-    for (at, number) in at.zip(numbers.iter_mut()) {
-        *number = memory::map_fresh(at, Mapping::WRITE)?;
+/// Takes fresh pages of zeros and binds them at addresses, to be written. They are the registry's
+/// then, and kept until nobody binds them, whoever ends. None is left if that fails.
+pub fn fresh(at: impl Iterator<Item = u64> + Clone, numbers: &mut [u32]) -> Result<Kept, Error> {
+    room::ahead(numbers.len() as u64)?;
+    let mut taken = 0;
+    let kept = at
+        .clone()
+        .zip(numbers.iter_mut())
+        .try_for_each(|(at, number)| {
+            *number = room::patiently(|| memory::map_fresh(at, Mapping::WRITE))?;
+            taken += 1;
+            Ok(())
+        })
+        .and_then(|()| keep(numbers));
+    if kept.is_err() {
+        for (at, number) in at.zip(numbers.iter()).take(taken) {
+            area::clear(at, 1);
+            // Those that the registry has by now it frees, since nobody binds them.
+            let _ = pages::free(*number);
+        }
     }
-    keep(numbers)
+    kept
 }
 
 fn keep(numbers: &[u32]) -> Result<Kept, Error> {
-    let name = numbers.first().map_or(2, |number| number + 2);
-    for number in numbers {
-        calls::rename(*number, name, name)?;
-    }
-    Ok(Kept {
-        read: calls::capability(name, RIGHT_READ, 0)?,
-        write: calls::capability(name, RIGHT_WRITE, 0)?,
-        name,
-    })
+    let [read, write] = registry::keep(numbers, true).map_err(|error| match error {
+        errno::NOMEM => Error::Quota,
+        _ => Error::Denied,
+    })?;
+    let first = numbers.first().and_then(|number| books::page(*number));
+    let name = first.ok_or(Error::Argument)?.write.load(Relaxed);
+    Ok(Kept { read, write, name })
 }
 
 /// Whether anybody binds a page that was kept under a name. Another page may have its number later.

@@ -69,8 +69,7 @@ pub fn create(length: usize) -> Result<(u64, Words), Error> {
     let places = (from..).step_by(PAGE).take(pages);
     let mut numbers = [0; SEGMENT_PAGES + 1];
     let numbers = &mut numbers[..pages + 1];
-    let kept = keep::fresh(places.chain([index_of(from)]), numbers)
-        .inspect_err(|_| unbind(from, pages))?;
+    let kept = keep::fresh(places.chain([index_of(from)]), numbers)?;
     for (index, pair) in numbers[..pages].chunks(2).enumerate() {
         let high = pair.get(1).copied().unwrap_or(0);
         let word = u64::from(pair[0]) | u64::from(high) << 32;

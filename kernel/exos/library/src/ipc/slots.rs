@@ -57,8 +57,7 @@ pub fn make() -> Result<usize, Error> {
     let ring = (0..RING).map(|index| from + (index * PAGE) as u64);
     let mut numbers = [0; RING + 2];
     let all = ring.chain(PRESENCE.map(|offset| from + offset));
-    let Kept { write, name, .. } =
-        keep::fresh(all, &mut numbers).inspect_err(|_| unbind(number))?;
+    let Kept { write, name, .. } = keep::fresh(all, &mut numbers)?;
     slot.capability.store(write, Relaxed);
     slot.name.store(name, Relaxed);
     for end in [READS, WRITES] {
