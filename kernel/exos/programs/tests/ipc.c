@@ -111,10 +111,10 @@ static void others(void)
 int main(void)
 {
 	setvbuf(stdout, NULL, _IONBF, 0);
-	pipes();
-	hostile();
-	shared();
-	others();
+	puts("pipes"), pipes();
+	puts("hostile"), hostile();
+	puts("shared"), shared();
+	puts("others"), others();
 	if (!failed)
 		puts("ok ipc");
 	return failed;

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis::{Error, Mapping, books, memory, pages};
+use postern_aegis::{Error, Mapping, books, entry, memory, pages};
 use postern_exos_abi::errno;
 
 use crate::ipc::area;
@@ -20,20 +20,35 @@ pub struct Kept {
     pub name: u32,
 }
 
+/// Times that pages are taken again which the registry may be about to free.
+const ATTEMPTS: u32 = 16;
+
 /// Takes fresh pages of zeros and binds them at addresses, to be written. They are the registry's
 /// then, and kept until nobody binds them, whoever ends. None is left if that fails.
 pub fn fresh(at: impl Iterator<Item = u64> + Clone, numbers: &mut [u32]) -> Result<Kept, Error> {
+    for _ in 0..ATTEMPTS {
+        match take(at.clone(), numbers) {
+            // It frees what nobody binds when it is asked for room, or has a slice.
+            Err(Error::Quota | Error::Exhausted) => {
+                let _ = room::ask(0);
+                entry::yield_slice();
+            }
+            result => return result,
+        }
+    }
+    take(at, numbers)
+}
+
+fn take(at: impl Iterator<Item = u64> + Clone, numbers: &mut [u32]) -> Result<Kept, Error> {
     room::ahead(numbers.len() as u64)?;
     let mut taken = 0;
-    let kept = at
-        .clone()
-        .zip(numbers.iter_mut())
-        .try_for_each(|(at, number)| {
-            *number = room::patiently(|| memory::map_fresh(at, Mapping::WRITE))?;
-            taken += 1;
-            Ok(())
-        })
-        .and_then(|()| keep(numbers));
+    let bind = |(at, number): (u64, &mut u32)| {
+        *number = room::patiently(|| memory::map_fresh(at, Mapping::WRITE))?;
+        taken += 1;
+        Ok(())
+    };
+    let bound = at.clone().zip(numbers.iter_mut()).try_for_each(bind);
+    let kept = bound.and_then(|()| keep(numbers));
     if kept.is_err() {
         for (at, number) in at.zip(numbers.iter()).take(taken) {
             area::clear(at, 1);
