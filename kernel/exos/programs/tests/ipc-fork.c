@@ -119,7 +119,8 @@ static void broken(void)
 	child = fork();
 	if (child == 0) {
 		close(ends[0]);
-		write(ends[1], &byte, 1);
+		while (write(ends[1], &byte, 1) == 1)
+			;
 		_exit(0);
 	}
 	close(ends[0]);
