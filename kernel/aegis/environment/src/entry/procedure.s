@@ -201,7 +201,6 @@ call_taken:                     # who calls is in eax
     movq %r9, tag(%rip)
     movl %eax, %edi
     movq %r10, %rcx
-    xorl %ebp, %ebp
     cmpq $0, vectors(%rip)
     je 1f
     fninit
