@@ -42,7 +42,7 @@ static void pipes(void)
 	exos_pipe_close(&ends[0]);
 }
 
-/* Indices that the other side has changed at random harm nobody else: words are wrong, and that is all. */
+/* Indices that the other side has changed at random harm nobody else: words are wrong, that is all. */
 static void hostile(void)
 {
 	struct exos_pipe ends[2], good[2];

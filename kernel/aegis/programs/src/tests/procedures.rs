@@ -1,19 +1,16 @@
 //! Calls of procedures in other environments, by registers.
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use postern_aegis::load::Child;
-use postern_aegis::{Error, books, entry, slices};
+use postern_aegis::{Error, entry};
 use postern_aegis_programs::{Role, words};
 
 use crate::pages::patient;
-use crate::scenario::{Named, Outcome, Why, check, player, running, same, wait};
+use crate::scenario::{Named, Outcome, Why, check, player, same};
 
 crate::scenarios! {
     "procedures.answer" answer;
     "procedures.end" end;
     "procedures.silent" silent;
-    "procedures.crowd" crowd;
 }
 
 /// A server without a slice, parked.
@@ -88,31 +85,5 @@ fn silent() -> Outcome {
     bad.end();
     good.end();
     entry::coprocessor(false);
-    Ok(())
-}
-
-/// Many call one at the same time, on all processors, and others send it messages.
-fn crowd() -> Outcome {
-    let server = running(Role::Procedure, 0, 0)?;
-    wait("it does not start", || {
-        books::environment(server.number).ran.load(Relaxed) > 1
-    })?;
-    let caller = || player(Role::Call, server.number.into(), 0);
-    let callers = [caller()?, caller()?, caller()?, caller()?];
-    for (index, caller) in callers.iter().enumerate() {
-        caller.run_on(index % slices::processors())?;
-    }
-    let sender = player(Role::Send, server.number.into(), 3)?;
-    sender.run_on(0)?;
-    for caller in &callers {
-        wait("one is not answered", || {
-            caller.mailbox.get(words::PROGRESS) > 50 || !server.lives()
-        })?;
-        check(server.lives(), "the server has ended")?;
-        same("wrong answers", caller.mailbox.get(words::ERRORS), 0)?;
-    }
-    callers.into_iter().for_each(Child::end);
-    sender.end();
-    server.end();
     Ok(())
 }
