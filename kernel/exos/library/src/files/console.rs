@@ -76,11 +76,9 @@ fn line() -> Result<bool, Errno> {
                 LENGTH.store(length, Relaxed);
                 return Ok(length > 0);
             }
-            8 | 127 => {
-                if length > 0 {
-                    length -= 1;
-                    let _ = write(b"\x08 \x08");
-                }
+            8 | 127 if length > 0 => {
+                length -= 1;
+                let _ = write(b"\x08 \x08");
             }
             21 => {
                 for _ in 0..length {
