@@ -43,6 +43,9 @@ pub struct Keeper {
     later: bool,
 }
 
+/// Looks that find a page bound by nobody.
+const LOOKS: u32 = 32;
+
 /// Ticks within which somebody that gives pages asks for them to be kept, on whatever processor.
 const AGE: u64 = 512;
 
@@ -193,7 +196,11 @@ impl Keeper {
             return;
         }
         let mark = self.mark(page);
-        let unbound = record.first.load(Relaxed) == NONE;
+        // Who binds a page anew, on another processor, has it unbound for a moment.
+        let unbound = (0..LOOKS).all(|_| {
+            core::hint::spin_loop();
+            record.first.load(Relaxed) == NONE
+        });
         match mark {
             // The giver has it bound, and is about to ask: others' sweeps don't hurry it.
             UNKNOWN if self.later || unbound => self.marks[page as usize % PAGES] = SEEN,
