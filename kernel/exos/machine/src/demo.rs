@@ -1,4 +1,4 @@
-//! `demo`: Figure 3 of the paper, run and drawn.
+//! `demo`: a script of the shell that shows what there is, then Figure 3 of the paper, run and drawn.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use postern_aegis_machine::emulator::Machine;
 use postern_aegis_machine::plot;
-use postern_exos_machine::{build, place, programs, schedules, software};
+use postern_exos_machine::{build, extensions, place, programs, schedules, software};
 
-/// Run the paper's Figure 3: a program schedules three others, and their shares are drawn
+/// Run a script that shows what there is, and the paper's Figure 3, whose shares are drawn
 #[derive(Args)]
 pub struct Arguments {
     /// How many processors
@@ -23,9 +23,42 @@ pub struct Arguments {
 /// The program that shows it.
 const PROGRAM: &str = "figure3";
 
-/// Runs it.
+/// A program of the script that is there with both page tables.
+const BOTH: &str = "cat";
+
+/// Runs both.
 pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    eprintln!("exos-machine: building");
     build::all()?;
+    let well = script(arguments)?;
+    Ok(figure(arguments)? && well)
+}
+
+/// The script, on two processors if nobody says otherwise: processes, pagers, extensions, ends.
+fn script(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    let path = place::sources().join("programs/demo/demo.sh");
+    let script = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut programs = programs::of("shell")?;
+    programs.extend(programs::of("demo")?);
+    let mut files = programs::make(&programs::with_inverted(programs, BOTH))?;
+    files.push(("init".to_owned(), b"sh demo.sh".to_vec()));
+    files.push(("demo.sh".to_owned(), script));
+    files.extend(extensions::make()?);
+    let folder = tempfile::tempdir()?;
+    let software = software::prepare(&files, folder.path())?;
+    let machine = Machine {
+        processors: arguments.processors.max(2),
+        limit: Duration::from_secs(120),
+        ..Machine::default()
+    };
+    let ended = machine.run(&software, |line| println!("{line}"))?;
+    eprintln!("exos-machine: {}", ended.status);
+    println!();
+    Ok(ended.status.is_well())
+}
+
+/// Figure 3.
+fn figure(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let mut programs = programs::of("demo")?;
     programs.retain(|program| program.name == PROGRAM);
     let mut files = programs::make(&programs)?;

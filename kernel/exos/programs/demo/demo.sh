@@ -5,7 +5,7 @@ seq 1000 | cat | wc
 time seq 3
 echo
 echo '2. Two versions of the operating system side by side: linear and inverted page tables, joined by a pipe.'
-seq 20000 | cat | wc
+seq 20000 | cat-inverted | wc
 echo
 echo '3. A pager of the program itself, against one that evicts what was used longest ago.'
 pager
