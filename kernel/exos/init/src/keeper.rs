@@ -15,9 +15,6 @@ use postern_exos_abi::errno::{self, Errno};
 /// Pages that the machine may have: those beyond are not kept.
 const PAGES: usize = 1 << 17;
 
-/// Pages that are looked at at once.
-const PIECE: u32 = 4096;
-
 /// What a page of the root's is.
 const UNKNOWN: u8 = 0;
 const OWN: u8 = 1;
@@ -37,10 +34,10 @@ pub struct Keeper {
     some: bool,
     /// The age of the machine, in [`AGE`], at the last sweep.
     age: u64,
-    /// How far the sweep is, and how many are to follow it.
-    at: u32,
-    rounds: u32,
+    /// Whether the machine is older by one than at the sweep before.
     later: bool,
+    /// Something may have become free.
+    looks: bool,
 }
 
 /// Looks that find a page bound by nobody.
@@ -60,9 +57,8 @@ impl Keeper {
             freed: [0; 128],
             some: false,
             age: 0,
-            at: 0,
-            rounds: 0,
             later: false,
+            looks: false,
         }
     }
 
@@ -157,34 +153,30 @@ impl Keeper {
         self.marks.get(page as usize).copied().unwrap_or(UNKNOWN)
     }
 
-    /// Something may have become free: everything is looked at, twice.
+    /// Something may have become free.
     pub fn look(&mut self) {
-        self.rounds = 2;
+        self.looks = true;
     }
 
-    /// Frees what nobody binds any more, and what was given and is not kept: a piece of all pages at a
-    /// time, as long as there may be any.
+    /// Frees what nobody binds any more, and what was given and is not kept. What was given last stands
+    /// first in the root's list, and what is its own behind.
     pub fn sweep(&mut self) {
         let has = books::environment(ROOT).pages.load(Relaxed);
-        if self.rounds == 0 {
-            if has == self.own.saturating_add(self.kept) {
+        let others = has.saturating_sub(self.own);
+        if !core::mem::take(&mut self.looks) && others == self.kept {
+            return;
+        }
+        let age = slices::ticks(0) / AGE;
+        self.later = core::mem::replace(&mut self.age, age) != age;
+        let mut left = others;
+        for page in books::pages_of(books::environment(ROOT)) {
+            if left == 0 {
                 return;
             }
-            self.rounds = 1;
-        }
-        if self.at == 0 {
-            let age = slices::ticks(0) / AGE;
-            self.later = core::mem::replace(&mut self.age, age) != age;
-        }
-        let count = (books::machine().pages.load(Relaxed) as usize).min(PAGES) as u32;
-        let end = self.at.saturating_add(PIECE).min(count);
-        for page in self.at..end {
-            self.sweep_page(page);
-        }
-        self.at = end;
-        if end == count {
-            self.at = 0;
-            self.rounds -= 1;
+            if self.mark(page) != OWN {
+                left -= 1;
+                self.sweep_page(page);
+            }
         }
     }
 
@@ -192,8 +184,12 @@ impl Keeper {
         let Some(record) = books::page(page) else {
             return;
         };
-        if record.owner.load(Relaxed) != ROOT || books::kind(record) != Some(Kind::Data) {
+        if record.owner.load(Relaxed) != ROOT {
             return;
+        }
+        if books::kind(record) != Some(Kind::Data) {
+            // A table of its own space.
+            return self.mark_own(page);
         }
         let mark = self.mark(page);
         // Who binds a page anew, on another processor, has it unbound for a moment.
