@@ -121,7 +121,7 @@ fn each_page(mut each: impl FnMut(u64, u64) -> Result<(), Error>) -> Result<(), 
     let slot = |address: u64| TABLES + (address >> 12) * 8;
     let word = |address: u64, level: u32| {
         let at = (0..level).fold(address, |at, _| slot(at) & !7);
-        memory::read(at)
+        trusted::entry(at)
     };
     let span = |level: u32| 1u64 << (12 + 9 * (level - 1));
     let mut at = 0;

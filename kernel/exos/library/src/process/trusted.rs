@@ -48,6 +48,14 @@ pub fn table() -> &'static Table {
     unsafe { &*(TABLE as *const Table) }
 }
 
+/// A word of the processor's tables of this space.
+#[inline(always)]
+pub fn entry(at: u64) -> u64 {
+    // SAFETY: the kernel has the tables bound there, to be read; the caller has seen that the one above
+    // is there. What is not raises an exception, and changes no memory.
+    unsafe { (at as *const u64).read_volatile() }
+}
+
 /// Where programs begin.
 pub fn first_instruction() -> u64 {
     _start as *const () as u64
