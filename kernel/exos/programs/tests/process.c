@@ -158,21 +158,6 @@ static void waits(void)
 	CHECK(waitpid(1, &status, 0) == -1 && errno == ECHILD);
 }
 
-static void orphans(void)
-{
-	pid_t pid = fork();
-	if (pid == 0) {
-		if (fork() == 0) {
-			usleep(50000);
-			_exit(5);
-		}
-		_exit(0);
-	}
-	CHECK(status_of(pid) == 0);
-	/* It is nobody's to wait for, and goes by itself. */
-	CHECK(wait(NULL) == -1 && errno == ECHILD);
-}
-
 static void table_says_it(void)
 {
 	pid_t pid = fork();
@@ -225,7 +210,6 @@ int main(int count, char **words)
 	RUN(no_such_program);
 	RUN(ends_by_signals);
 	RUN(waits);
-	RUN(orphans);
 	RUN(table_says_it);
 	RUN(times_are_counted);
 	RUN(many_one_after_the_other);

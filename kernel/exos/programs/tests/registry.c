@@ -73,19 +73,6 @@ static void requests_of_nobody(void)
 	}
 }
 
-/* Pages that nobody gave, that are the registry's own, or that are none. */
-static void pages_of_others(void)
-{
-	CHECK(ask(OF(KEEP), 1009, 1, 0, 0) == -EINVAL);
-	CHECK(ask(OF(KEEP), ~0ULL, 1, 0, 0) == -EINVAL);
-	for (uint32_t page = 0; page < 40000; page += 7) {
-		NUMBERS[0] = page;
-		CHECK(ask(OF(KEEP), 1, 1, 0, 0) == -EPERM);
-	}
-	NUMBERS[0] = ~0U;
-	CHECK(ask(OF(KEEP), 1, 1, 0, 0) == -EPERM);
-}
-
 static void processes_never_begun(void)
 {
 	pid_t pid = fork();
@@ -207,7 +194,6 @@ static void nothing_is_lost(void)
 int main(void)
 {
 	RUN(requests_of_nobody);
-	RUN(pages_of_others);
 	RUN(processes_never_begun);
 	RUN(anything);
 	RUN(who_corrupts_itself);
