@@ -116,15 +116,44 @@ static void folders_are_listed(void)
 	CHECK(opendir(own) == NULL && errno == ENOTDIR);
 }
 
+static int look(int stays, int gone)
+{
+	char bytes[2];
+	int well = lseek(stays, 0, SEEK_CUR) == 7 && read(stays, bytes, 2) == 2 && read(gone, bytes, 1) == -1 && errno == EBADF;
+	return well ? 33 : 1;
+}
+
+static void descriptors_stay_over_exec(void)
+{
+	/* Which numbers are free is the parent's affair. */
+	int file = open(own, O_RDONLY), closes = open(own, O_RDONLY | O_CLOEXEC), status;
+	char stays[12], gone[12];
+	snprintf(stays, sizeof stays, "%d", file);
+	snprintf(gone, sizeof gone, "%d", closes);
+	CHECK(file >= 0 && closes >= 0 && lseek(file, 7, SEEK_SET) == 7);
+	pid_t pid = fork();
+	if (pid == 0) {
+		char *words[] = {(char *)own, stays, gone, NULL};
+		execv(own, words);
+		_exit(1);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 33);
+	CHECK(lseek(file, 0, SEEK_CUR) == 9);
+	close(file);
+	close(closes);
+}
+
 int main(int count, char **words)
 {
-	(void)count;
 	own = words[0];
+	if (count == 3)
+		return look(atoi(words[1]), atoi(words[2]));
 	RUN(files_are_read);
 	RUN(what_is_not_there);
 	RUN(offsets_are_in_common);
 	RUN(numbers_run_out);
 	RUN(many_are_opened);
+	RUN(descriptors_stay_over_exec);
 	RUN(pipes_end);
 	RUN(folders_are_listed);
 	return failures != 0;
