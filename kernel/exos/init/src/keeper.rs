@@ -36,12 +36,17 @@ pub struct Keeper {
     age: u64,
     /// Whether the machine is older by one than at the sweep before.
     later: bool,
+    /// So many pages were given and not kept that somebody hoards them.
+    crowd: bool,
     /// Something may have become free.
     looks: bool,
 }
 
 /// Looks that find a page bound by nobody.
 const LOOKS: u32 = 32;
+
+/// Pages that may be given and not be kept yet, of all together.
+const CROWD: u32 = 4096;
 
 /// Ticks within which somebody that gives pages asks for them to be kept, on whatever processor.
 const AGE: u64 = 512;
@@ -58,6 +63,7 @@ impl Keeper {
             some: false,
             age: 0,
             later: false,
+            crowd: false,
             looks: false,
         }
     }
@@ -168,6 +174,7 @@ impl Keeper {
         }
         let age = slices::ticks(0) / AGE;
         self.later = core::mem::replace(&mut self.age, age) != age;
+        self.crowd = others.saturating_sub(self.kept) > CROWD;
         let mut left = others;
         for page in books::pages_of(books::environment(ROOT)) {
             if left == 0 {
@@ -198,9 +205,12 @@ impl Keeper {
             record.first.load(Relaxed) == NONE
         });
         match mark {
-            // The giver has it bound, and is about to ask: others' sweeps don't hurry it.
-            UNKNOWN if self.later || unbound => self.marks[page as usize % PAGES] = SEEN,
-            SEEN if self.later || unbound => self.free(page, mark),
+            // The giver has it bound, and is about to ask: ticks say nothing of how long that takes on
+            // another processor. Only where many wait so, somebody hoards.
+            UNKNOWN if self.later && self.crowd || unbound => {
+                self.marks[page as usize % PAGES] = SEEN
+            }
+            SEEN if self.later && self.crowd || unbound => self.free(page, mark),
             KEPT.. if unbound => self.free(page, mark),
             _ => {}
         }
