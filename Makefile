@@ -148,9 +148,9 @@ setup-exos: setup-aegis
 
 EXOS = $(CARGO) run --release --quiet -p postern-exos-machine --bin exos-machine --
 
-# Boots to a shell, with this terminal on the serial line. PROCESSORS=1: on one.
+# Boots to a shell, with this terminal on the serial line. ARGS='-p 2': on two processors.
 exos: setup-exos
-	@$(EXOS) boot --processors $(PROCESSORS) $(ARGS)
+	@$(EXOS) boot $(ARGS)
 
 # The paper's experiments, programs as nobody wants them, and a shell.
 exos-demo: setup-exos

@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     Ok(figure(arguments)? && well)
 }
 
-/// The script, on two processors if nobody says otherwise: processes, pagers, extensions, ends.
+/// The script: processes, pagers, extensions, ends.
 fn script(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let path = place::sources().join("programs/demo/demo.sh");
     let script = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -47,7 +47,7 @@ fn script(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let software = software::prepare(&files, folder.path())?;
     let machine = Machine {
-        processors: arguments.processors.max(2),
+        processors: arguments.processors,
         limit: Duration::from_secs(120),
         ..Machine::default()
     };
