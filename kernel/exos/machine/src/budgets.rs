@@ -11,8 +11,36 @@ use postern_aegis_machine::said::Figures;
 /// to a tenth.
 pub const COMPILERS: [&str; 2] = ["rustc 1.95.", "gcc 12.2."];
 
-/// All of them.
-pub const BUDGETS: &[(&str, u64)] = &[("matrix", 22600058)];
+/// All that are held.
+pub const BUDGETS: &[(&str, u64)] = &[
+    ("shm", 158),
+    ("lrpc", 214),
+    ("dirty", 219),
+    ("prot1", 364),
+    ("prot100", 19291),
+    ("unprot100", 20893),
+    ("trap", 147),
+    ("appel1", 879),
+    ("appel2", 714),
+    ("tlrpc", 193),
+    ("dirty-inverted", 164),
+    ("prot1-inverted", 309),
+    ("prot100-inverted", 21290),
+    ("unprot100-inverted", 22892),
+    ("trap-inverted", 147),
+    ("appel1-inverted", 769),
+    ("appel2-inverted", 679),
+    ("extension-call", 85),
+    ("extension-service", 166),
+    ("extension-fault", 21127),
+    ("round-robin", 509),
+    ("stride", 610),
+    ("deadline", 659),
+];
+
+/// Figures that no budget holds: whole slices and what the registry does meanwhile are in them, and
+/// change with anything.
+pub const NOT_HELD: &[&str] = &["pipe", "pipe-inline", "matrix", "fork", "fork-exec"];
 
 /// The budget of a figure.
 pub fn of(name: &str) -> Option<u64> {
@@ -61,6 +89,7 @@ pub fn bless(figures: &Figures) -> std::io::Result<()> {
     };
     let rows: String = figures
         .iter()
+        .filter(|(name, _)| !NOT_HELD.contains(&name.as_str()))
         .map(|(name, figure)| format!("    (\"{name}\", {}),\n", figure.instructions))
         .collect();
     std::fs::write(&path, format!("{before}{begin}{rows}];\n{after}"))

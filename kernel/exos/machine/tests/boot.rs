@@ -64,8 +64,10 @@ fn figures_are_the_budgets() {
     let folder = tempfile::tempdir().expect("a folder");
     let figures = measure::all("", folder.path()).expect("figures").figures;
     let same = budgets::same_compilers();
+    let held = |name: &str| !budgets::NOT_HELD.contains(&name);
     let wrong: Vec<String> = figures
         .iter()
+        .filter(|(name, _)| held(name))
         .filter_map(|(name, figure)| {
             let (found, budget) = (figure.instructions, budgets::of(name));
             let told = format!("{name}: {found} instructions, the budget is {budget:?}");
