@@ -1,4 +1,5 @@
-//! `demo`: a script of the shell that shows what there is, then Figure 3 of the paper, run and drawn.
+//! `demo`: a script of the shell that shows what there is, then Figure 3 of the paper, run and
+//! drawn.
 
 use std::error::Error;
 use std::path::PathBuf;
