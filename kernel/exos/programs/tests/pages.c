@@ -1,7 +1,7 @@
 /* Virtual memory: what comes at the first touch, what may be done to pages, who is told of faults. */
-#include <errno.h>
+#include "check.h"
+
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,24 +11,6 @@
 
 #define PAGE EXOS_PAGE
 #define FLAGS (MAP_PRIVATE | MAP_ANONYMOUS)
-
-static int failures;
-
-#define CHECK(condition)                                                     \
-	do {                                                                 \
-		if (!(condition)) {                                          \
-			printf("FAILED %s: line %d: %s (errno %d)\n", __func__, __LINE__, #condition, errno); \
-			failures++;                                          \
-			return;                                              \
-		}                                                            \
-	} while (0)
-#define RUN(test)                                \
-	do {                                     \
-		int before = failures;           \
-		test();                          \
-		if (failures == before)          \
-			printf("ok %s\n", #test); \
-	} while (0)
 
 static char image[3 * PAGE] __attribute__((aligned(PAGE)));
 static volatile uintptr_t seen;
