@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+#include <exos/yield.h>
+
 #define EXOS_PIPE_SIZE 16384
 
 struct exos_ring {
@@ -23,7 +25,7 @@ struct exos_pipe {
 int exos_pipe_create(struct exos_pipe ends[2]);
 /* This process has the end no more. */
 void exos_pipe_close(struct exos_pipe *end);
-/* Gives the processor to the other end. -1: there is none, and nothing more to read. */
+/* Gives the processor to the other end until there is something to read, or room. -1: there is no other end, and nothing to do. */
 int exos_pipe_wait(const struct exos_pipe *end);
 
 /* Writes a word; -1: nobody reads. */
@@ -31,6 +33,8 @@ static inline int exos_pipe_write(const struct exos_pipe *end, uint64_t word)
 {
 	struct exos_ring *ring = end->ring;
 	uint64_t tail = ring->tail;
+	/* Who this is, for the other end's waiting. */
+	__atomic_store_n(&ring->writer, exos_own_environment, __ATOMIC_RELAXED);
 	while (tail - __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) > EXOS_PIPE_SIZE - 8)
 		if (exos_pipe_wait(end))
 			return -1;
@@ -44,6 +48,7 @@ static inline int exos_pipe_read(const struct exos_pipe *end, uint64_t *word)
 {
 	struct exos_ring *ring = end->ring;
 	uint64_t head;
+	__atomic_store_n(&ring->reader, exos_own_environment, __ATOMIC_RELAXED);
 	/* Both are looked at again, as the library does: the other end may have changed either. */
 	while (__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) == (head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED)))
 		if (exos_pipe_wait(end))

@@ -35,5 +35,7 @@ pub fn inherit(to: Target) -> Result<(), Error> {
 
 /// Lets transfers of others arrive: called once by every process, copies too.
 pub fn begin() {
+    wait::begin();
+    c::begin();
     entry::accept();
 }

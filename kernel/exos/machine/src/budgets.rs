@@ -13,7 +13,9 @@ pub const COMPILERS: [&str; 2] = ["rustc 1.95.", "gcc 12.2."];
 
 /// All that are held.
 pub const BUDGETS: &[(&str, u64)] = &[
+    ("pipe", 476),
     ("shm", 158),
+    ("pipe-inline", 272),
     ("lrpc", 214),
     ("dirty", 219),
     ("prot1", 364),
@@ -40,7 +42,7 @@ pub const BUDGETS: &[(&str, u64)] = &[
 
 /// Figures that no budget holds: whole slices and what the registry does meanwhile are in them, and
 /// change with anything.
-pub const NOT_HELD: &[&str] = &["pipe", "pipe-inline", "matrix", "fork", "fork-exec"];
+pub const NOT_HELD: &[&str] = &["matrix", "fork", "fork-exec"];
 
 /// The budget of a figure.
 pub fn of(name: &str) -> Option<u64> {

@@ -22,7 +22,7 @@ pub const TABLES: &[Table] = &[
     Table {
         title: "Table 8: communication, one way",
         rows: &[
-            row("pipe", "pipe"),
+            row("pipe", "pipe").times(10),
             unheld("pipe', inlined; pipe", "pipe-inline", "pipe").times(10),
             row("shared memory", "shm"),
             unheld("LRPC; by pipes", "lrpc", "lrpc").times(1),

@@ -1,3 +1,5 @@
 //! What C calls.
 
 mod trusted;
+
+pub use trusted::begin;

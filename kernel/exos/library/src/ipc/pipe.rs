@@ -1,5 +1,16 @@
 //! Pipes: a ring in pages that both ends bind. Whoever finds it empty, or full, gives the processor
 //! to the other end. Counts in the ring are the other's word: they are cut to what there is.
+//!
+//! **Nobody is woken**, so no wake-up is lost: who waits has slices, or somebody who gives it some,
+//! and looks at the ring again in each. That the other end is known makes it fast, no more: an end
+//! says who it is whenever it reads or writes, before it waits for the first time, so the one that
+//! waits gives the rest of its slice to the one that has something to do. A number that is old, or
+//! nonsense, costs a slice.
+//!
+//! **On several processors** a count is stored (release) after the bytes, and loaded (acquire)
+//! before them: who sees that bytes are there sees them, and who sees that there is room knows that
+//! they were read. Each count has one side that stores it. Whether the other end is there is asked
+//! before the counts are believed to be the last ones: its last store comes before its end.
 
 use core::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -95,11 +106,22 @@ impl End {
         End { slot, end }
     }
 
-    /// Gives the processor to the other end once. False: there is none, and nothing to do.
-    pub fn waits(&self) -> bool {
-        self.turn(&mut Wait::default());
-        // Who writes has nothing to do without somebody who reads, whatever the counts say.
-        self.has_peer() || self.reads() && self.has_some()
+    /// Gives the processor to the other end until there is something to do. False: there is no
+    /// other end, and nothing to do. `looks` is called whenever this process has the processor.
+    pub fn waits(&self, looks: impl Fn()) -> bool {
+        let mut wait = Wait::default();
+        loop {
+            self.turn(&mut wait);
+            looks();
+            // Who writes has nothing to do without somebody who reads, whatever the counts say.
+            if self.has_some() && (self.reads() || self.has_peer()) {
+                return true;
+            }
+            if !self.has_peer() {
+                // It may have written last.
+                return self.reads() && self.has_some();
+            }
+        }
     }
 
     fn has_some(&self) -> bool {
@@ -122,14 +144,14 @@ impl End {
         self.has_some() || !self.has_peer()
     }
 
-    /// Gives the processor to the other end, which says who it is.
-    pub fn turn(&self, wait: &mut Wait) {
+    /// Gives the processor to the other end, which has said who it is.
+    fn turn(&self, wait: &mut Wait) {
         let ring = self.ring();
-        let (own, peer) = match self.reads() {
-            true => (&ring.reader, &ring.writer),
-            false => (&ring.writer, &ring.reader),
+        let peer = if self.reads() {
+            &ring.writer
+        } else {
+            &ring.reader
         };
-        own.store(books::own_number().into(), Relaxed);
         wait.turn(peer.load(Relaxed) as u16);
     }
 
@@ -144,6 +166,7 @@ impl End {
             return Err(error::BAD);
         }
         let (ring, mut wait) = (self.ring(), Wait::default());
+        ring.reader.store(books::own_number().into(), Relaxed);
         loop {
             let lock = Lock::take(&ring.reading, || stops().is_some());
             let Some(lock) = lock else {
@@ -185,6 +208,7 @@ impl End {
             return Err(error::BAD);
         }
         let (ring, mut wait, mut done) = (self.ring(), Wait::default(), 0);
+        ring.writer.store(books::own_number().into(), Relaxed);
         let least = if length <= WHOLE { length } else { 1 };
         let some = |done, error| if done > 0 { Ok(done) } else { Err(error) };
         while done < length {

@@ -4,6 +4,7 @@
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
+use postern_aegis::abi::records::claim;
 use postern_aegis::{Error, books, entry};
 
 /// Looks that are worth it while a peer runs on another processor.
@@ -27,12 +28,26 @@ impl Wait {
         }
         match entry::yield_to(peer) {
             Ok(()) => {}
-            Err(Error::Busy) if !self.turns.is_multiple_of(4) => {
+            Err(Error::Busy) if !self.turns.is_multiple_of(4) && runs(peer) => {
                 (0..SPINS).for_each(|_| spin_loop())
             }
             Err(_) => entry::yield_slice(),
         }
     }
+}
+
+/// Whether an environment runs now: on another processor, then. Others may have been stopped.
+fn runs(environment: u16) -> bool {
+    let state = books::environment(environment).claim.load(Relaxed);
+    claim::RUNNING.contains(&state)
+}
+
+/// How locks name this environment, which no lookup has to say each time.
+static OWN: AtomicU64 = AtomicU64::new(0);
+
+/// In every process once, copies too.
+pub fn begin() {
+    OWN.store(holder(books::own_number()), Relaxed);
 }
 
 /// A lock in shared memory that a death does not keep: it names its holder.
@@ -43,7 +58,7 @@ impl<'a> Lock<'a> {
     /// Waits for it. `None`: this process has it already, in what a signal interrupted, or `stops`
     /// says that it is not to be waited for.
     pub fn take(word: &'a AtomicU64, stops: impl Fn() -> bool) -> Option<Lock<'a>> {
-        let own = holder(books::own_number());
+        let own = OWN.load(Relaxed);
         let mut wait = Wait::default();
         let mut found = 0;
         loop {

@@ -2,12 +2,23 @@
 //! <exos/yield.h> that are not assembly's.
 
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use postern_aegis::{Error, books, entry};
 
 use crate::ipc::doorbell::{self, Doorbell};
 use crate::ipc::pipe::{self, End};
 use crate::ipc::shared::{self, Words};
+use crate::process::signals;
+
+/// `exos_own_environment` of <exos/yield.h>.
+#[unsafe(export_name = "exos_own_environment")]
+static OWN: AtomicU64 = AtomicU64::new(0);
+
+/// In every process once, copies too.
+pub fn begin() {
+    OWN.store(books::own_number().into(), Relaxed);
+}
 
 unsafe extern "C" {
     safe fn __errno() -> *mut c_int;
@@ -69,7 +80,8 @@ extern "C" fn exos_pipe_close(pipe: &mut PipeEnd) {
 
 #[unsafe(no_mangle)]
 extern "C" fn exos_pipe_wait(pipe: &PipeEnd) -> c_int {
-    match end(pipe).waits() {
+    let looks = || _ = signals::poll();
+    match end(pipe).waits(looks) {
         true => 0,
         false => -1,
     }
