@@ -66,6 +66,12 @@ impl Entry {
         self.0 & flags != 0
     }
 
+    /// What says how the page is bound, beside the protection: the same word, the same binding.
+    pub const fn binding(self) -> u64 {
+        let flags = Self::THERE | Self::COPIED | Self::UNCACHED | Self::HIDDEN;
+        self.0 & (flags | 0xffff << Self::CAPABILITY)
+    }
+
     /// Whether there is a page, and it is the process's own.
     pub const fn is_own(self) -> bool {
         self.has(Self::THERE) && self.capability() == 0

@@ -77,7 +77,24 @@ pub fn each(
 ) {
     let count = count(words);
     let (mut from, _) = search(words, first);
+    let places = words.get_mut(HEAD..).unwrap_or_default();
+    let places = places.as_chunks_mut::<PLACE>().0.get_mut(from..count);
+    // Nothing moves until one is taken away.
+    for [page, entry] in places.unwrap_or_default() {
+        if *page >= end {
+            return;
+        }
+        let Some(changed) = change(*page, Entry(*entry)) else {
+            break;
+        };
+        *entry = changed.0;
+        from += 1;
+    }
+    if from == count {
+        return;
+    }
     let mut to = from;
+    from += 1;
     while from < count && words[HEAD + PLACE * from] < end {
         let place = HEAD + PLACE * from;
         let page = words[place];

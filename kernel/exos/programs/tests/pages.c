@@ -170,6 +170,44 @@ static void many(void)
 	CHECK(munmap(some, COUNT * PAGE) == 0);
 }
 
+/* A range of pages of all kinds, more than one call of the kernel takes: each is what was asked for, and nothing else. */
+static void ranges(void)
+{
+	enum { COUNT = 700, ALL = COUNT * PAGE };
+	char *some = mmap(0, ALL, PROT_READ | PROT_WRITE, FLAGS, -1, 0);
+	char *alias;
+
+	CHECK(some != MAP_FAILED);
+	/* Every fourth has not come, every fifth is hidden, one is bound elsewhere, too. */
+	for (int k = 0; k < COUNT; k++)
+		if (k % 4)
+			*(int *)(some + k * PAGE) = k;
+	alias = exos_alias(some + 301 * PAGE, PAGE, PROT_READ | PROT_WRITE);
+	CHECK(alias);
+	for (int k = 0; k < COUNT; k += 5)
+		CHECK(mprotect(some + k * PAGE, PAGE, PROT_NONE) == 0);
+	CHECK(mprotect(some, ALL, PROT_READ) == 0);
+	protection = PROT_READ | PROT_WRITE;
+	exos_on_fault(opens, &protection);
+	told = 0;
+	for (int k = 0; k < COUNT; k++) {
+		volatile int *word = (int *)(some + k * PAGE);
+		CHECK(*word == (k % 4 ? k : 0) && told == k);
+		*word += 1;
+		CHECK(told == k + 1 && seen == (uintptr_t)word);
+	}
+	CHECK(*(int *)alias == 302);
+	CHECK(mprotect(some, ALL, PROT_READ) == 0 && mprotect(some, ALL, PROT_READ | PROT_WRITE) == 0);
+	told = 0;
+	for (int k = 0; k < COUNT; k++) {
+		volatile int *word = (int *)(some + k * PAGE);
+		*word += 1;
+		CHECK(*word == (k % 4 ? k : 0) + 2 && told == 0);
+	}
+	exos_on_fault(NULL, NULL);
+	CHECK(munmap(alias, PAGE) == 0 && munmap(some, ALL) == 0);
+}
+
 static void dirty(void)
 {
 	volatile char *some = mmap(0, 3 * PAGE, PROT_READ | PROT_WRITE, FLAGS, -1, 0);
@@ -195,6 +233,7 @@ int main(void)
 	RUN(faults);
 	RUN(untouched);
 	RUN(many);
+	RUN(ranges);
 	RUN(dirty);
 	return failures != 0;
 }

@@ -150,7 +150,7 @@ impl Space {
                 break;
             }
             let entry = entry.protected(protection);
-            many.add(page << 12, flags(entry))?;
+            many.add(page << 12, entry)?;
             place.set(entry);
             done += 1;
         }
@@ -211,8 +211,11 @@ impl Space {
         let mut failed = Ok(());
         let mut many = Many::new(&mut self.many);
         let capabilities = &self.capabilities;
-        self.table.each(first, end, &mut |page, entry| {
+        self.table.each_inline(first, end, |page, entry| {
             let changed = entry.protected(protection);
+            if many.is_another(page << 12, changed) {
+                return Some(changed);
+            }
             if !entry.has(Entry::THERE) || entry.has(Entry::HIDDEN) {
                 // It is bound when it is touched.
                 return Some(changed);
@@ -222,7 +225,7 @@ impl Space {
             }
             let at = page << 12;
             match usize::from(changed.capability()) {
-                0 => failed = failed.and(many.add(at, flags(changed))),
+                0 => failed = failed.and(many.add(at, changed)),
                 index => {
                     let capability = capabilities.get(index).copied().unwrap_or(0);
                     let number = memory::page_at(at).ok_or(Error::Unmapped);
@@ -251,6 +254,8 @@ struct Many<'a> {
     pages: &'a mut [u64; MANY],
     count: usize,
     flags: u64,
+    /// Of the last one, all of the same protection.
+    binding: u64,
 }
 
 impl Many<'_> {
@@ -259,16 +264,31 @@ impl Many<'_> {
             pages,
             count: 0,
             flags: 0,
+            // No entry's.
+            binding: u64::MAX,
         }
     }
 
+    /// Whether one more is like the last one, and was added: what most are.
     #[inline]
-    fn add(&mut self, at: u64, flags: u64) -> Result<(), Error> {
+    fn is_another(&mut self, at: u64, entry: Entry) -> bool {
+        match self.pages.get_mut(self.count) {
+            Some(place) if entry.binding() == self.binding => {
+                *place = at;
+                self.count += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn add(&mut self, at: u64, entry: Entry) -> Result<(), Error> {
+        let flags = flags(entry);
         let done = match self.count == MANY || flags != self.flags {
             true => self.done(),
             false => Ok(()),
         };
-        self.flags = flags;
+        (self.flags, self.binding) = (flags, entry.binding());
         if let Some(place) = self.pages.get_mut(self.count) {
             *place = at;
             self.count += 1;

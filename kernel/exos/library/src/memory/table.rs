@@ -126,6 +126,16 @@ impl Table {
         end: u64,
         change: &mut dyn FnMut(u64, Entry) -> Option<Entry>,
     ) {
+        self.each_inline(first, end, change);
+    }
+
+    /// The same, compiled for one caller.
+    pub fn each_inline(
+        &mut self,
+        first: u64,
+        end: u64,
+        change: impl FnMut(u64, Entry) -> Option<Entry>,
+    ) {
         trusted::each(self.words(), first, end, change);
     }
 }

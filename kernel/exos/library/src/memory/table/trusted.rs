@@ -63,21 +63,25 @@ pub fn remove(words: Words, page: u64) -> Option<Entry> {
     }
 }
 
-pub fn each(
+pub fn each<F: FnMut(u64, Entry) -> Option<Entry>>(
     words: Words,
     first: u64,
     end: u64,
-    mut change: &mut dyn FnMut(u64, Entry) -> Option<Entry>,
+    mut change: F,
 ) {
-    extern "C" fn call(page: u64, entry: u64, argument: *mut c_void) -> u64 {
+    extern "C" fn call<F: FnMut(u64, Entry) -> Option<Entry>>(
+        page: u64,
+        entry: u64,
+        argument: *mut c_void,
+    ) -> u64 {
         // SAFETY: the argument is what `each` gave, which waits meanwhile.
-        let change =
-            unsafe { &mut *argument.cast::<&mut dyn FnMut(u64, Entry) -> Option<Entry>>() };
+        let change = unsafe { &mut *argument.cast::<F>() };
         change(page, Entry(entry)).map_or(0, |entry| entry.0)
     }
     let (words, count) = pointer(words);
     if count != 0 {
-        (PIECE.each)(words, count, first, end, call, (&raw mut change).cast());
+        let argument = (&raw mut change).cast();
+        (PIECE.each)(words, count, first, end, call::<F>, argument);
     }
 }
 
