@@ -268,15 +268,6 @@ fn look_at(environment: u16, looks: u32) -> Result<(), Error> {
     }
 }
 
-fn broken(error: i64) -> ! {
-    let own = books::own_number();
-    match Error::of(error) {
-        Some(error) => println!("environment {own}: a trusted procedure: {error}"),
-        None => println!("environment {own}: a trusted procedure is gone"),
-    }
-    start::exit()
-}
-
 /// Switches the coprocessor on or off for good: its state is kept over slices if it is on, and so is
 /// the base of gs, if the program sets it.
 pub fn coprocessor(on: bool) {

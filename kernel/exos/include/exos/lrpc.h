@@ -22,12 +22,9 @@ struct exos_answer {
    has in registers the server can read. */
 struct exos_answer exos_lrpc(unsigned server, uint64_t a, uint64_t b, uint64_t c, uint64_t d) __asm__("aegis_call");
 
-/* The same, but the server is trusted to keep them, as the procedures of exos_lrpc_serve do. If it ends, or is silent, there is
-   nothing to come back to but exos_trust; without that the program ends. */
+/* The same, but the server is trusted to keep them when it answers, as the procedures of exos_lrpc_serve do. After an error they are
+   what they were. */
 struct exos_answer exos_tlrpc(unsigned server, uint64_t a, uint64_t b, uint64_t c, uint64_t d) __asm__("aegis_call_trusting");
-
-/* Returns 0, and once more, with an error, when a trusted server has failed: as setjmp, its caller must not have returned since. */
-long exos_trust(void) __asm__("aegis_trust") __attribute__((returns_twice));
 
 /* Slices of the caller's that begin before it goes on without an answer: 4096 at first. */
 void exos_lrpc_patience(unsigned slices);

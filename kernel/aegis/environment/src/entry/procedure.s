@@ -8,6 +8,8 @@
 # A tick never finds this half done: `end` takes a call back whose registers are complete (from call_again, reply_again), or completes
 # what has arrived (end_arrives), and saves it as it saves everything.
 
+.set KEPT, 48                   # bytes of registers below the pointer of who trusts
+
 .section .handlers.text, "ax", @progbits
 
 # aegis_call(environment, four words): an error or 0 in rax, a word in rdx. Registers that a function keeps are kept here.
@@ -21,7 +23,7 @@ call_keeping:
     pushq %r15
     subq $8, %rsp
     modes_kept %rsp
-    call call_trusting
+    call call_procedure
 call_came:
     modes_back %rsp
     addq $8, %rsp
@@ -33,9 +35,17 @@ call_came:
     popq %rbx
     ret
 
-# The same, but the server is trusted to keep them.
+# The same, but the server is trusted to keep them: they are put back only after an error, when it has not. They stand below the
+# stack's pointer, where nothing is written meanwhile: signals interrupt the program's own code alone, and events have stacks.
 .balign 16
 call_trusting:
+    movq %rbx, -8(%rsp)
+    movq %rbp, -16(%rsp)
+    movq %r12, -24(%rsp)
+    movq %r13, -32(%rsp)
+    movq %r14, -40(%rsp)
+    movq %r15, -48(%rsp)
+call_procedure:
     cmpl $0, called(%rip)
     jne call_nested
     movq %rcx, %r10
@@ -70,13 +80,13 @@ call_refused:
 call_waits:
     cmpl $0, late(%rip)
     jne call_late
-    subq $8, %rsp
+    subq $KEPT + 8, %rsp
     incl looks(%rip)
     movl called(%rip), %edi
     movl looks(%rip), %esi
     movabsq $aegis_call_looks, %rax
     call *%rax
-    addq $8, %rsp
+    addq $KEPT + 8, %rsp
     testq %rax, %rax
     jnz call_fails
     movq top(%rip), %rax
@@ -92,42 +102,20 @@ call_waits:
 call_fails:
     movl $0, called(%rip)
     xorl %edx, %edx
+call_restores:                  # after an error, in rax
     leaq call_came(%rip), %rcx
     cmpq %rcx, (%rsp)
     je 1f
-    leaq trusts(%rip), %rcx     # what was in registers is lost with the server
-    cmpq $0, R_RIP(%rcx)
-    je 2f
-    movq R_RBX(%rcx), %rbx
-    movq R_RBP(%rcx), %rbp
-    movq R_R12(%rcx), %r12
-    movq R_R13(%rcx), %r13
-    movq R_R14(%rcx), %r14
-    movq R_R15(%rcx), %r15
-    movq R_RSP(%rcx), %rsp
-    jmp *R_RIP(%rcx)
-2:  movq %rax, %rdi
-    movabsq $aegis_trust_broken, %rax
-    call *%rax
+    movq -8(%rsp), %rbx
+    movq -16(%rsp), %rbp
+    movq -24(%rsp), %r12
+    movq -32(%rsp), %r13
+    movq -40(%rsp), %r14
+    movq -48(%rsp), %r15
 1:  ret
 call_nested:                    # by events that are told while the program waits for an answer
     movq $-BUSY, %rax
     xorl %edx, %edx
-    ret
-# aegis_trust(): 0; and once more, with an error, whenever a server that was trusted is gone with the program's registers.
-trust:
-    leaq trusts(%rip), %rcx
-    movq %rbx, R_RBX(%rcx)
-    movq %rbp, R_RBP(%rcx)
-    movq %r12, R_R12(%rcx)
-    movq %r13, R_R13(%rcx)
-    movq %r14, R_R14(%rcx)
-    movq %r15, R_R15(%rcx)
-    leaq 8(%rsp), %rax
-    movq %rax, R_RSP(%rcx)
-    movq (%rsp), %rax
-    movq %rax, R_RIP(%rcx)
-    xorl %eax, %eax
     ret
 call_late:                      # the answer came while a request was served or events were told
     movl $0, late(%rip)
@@ -140,6 +128,8 @@ call_late:                      # the answer came while a request was served or 
     movq R_R15(%rcx), %r15
     movq R_RDX(%rcx), %rdx
     movq R_R8(%rcx), %rax
+    testq %rax, %rax
+    jnz call_restores
     ret
 
 # aegis_serve(procedure, address of a word of 32 bits): the environment is its procedure until the word is not 0.
@@ -250,6 +240,8 @@ call_answers:
 call_answered:
     movq waits+R_RSP(%rip), %rsp
     movq %r8, %rax
+    testq %rax, %rax
+    jnz call_restores
     ret
 
 
@@ -323,7 +315,6 @@ end_arrives:
 .balign 8
 waits:          .fill R_SIZE, 1, 0  # where a caller goes on before it has its answer
 parks:          .fill R_SIZE, 1, 0  # where a parked server goes on
-trusts:         .fill R_SIZE, 1, 0
 expected:       .quad 0         # what the answer's r9 is
 calling:        .quad 0         # the activation that waits
 parked:         .quad 0         # the activation that waits for calls: 0 or the program itself
@@ -338,7 +329,7 @@ replies:        .long 0
 
 # Where programs call them: the entries can be too far for an address in an instruction.
 .text
-.irp name, call, call_trusting, serve, trust
+.irp name, call, call_trusting, serve
 .balign 16
 .global aegis_\name
 aegis_\name:

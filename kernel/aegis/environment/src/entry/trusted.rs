@@ -288,12 +288,6 @@ extern "C" fn aegis_call_looks(environment: u32, looks: u32) -> i64 {
     crate::entry::look_at(environment as u16, looks).map_or_else(|error| error as i64, |()| 0)
 }
 
-/// Nothing is left to go on with.
-#[unsafe(no_mangle)]
-extern "C" fn aegis_trust_broken(error: i64) -> ! {
-    crate::entry::broken(error)
-}
-
 /// An exception: `frame` is the lowest thing on the handlers' stack.
 #[unsafe(no_mangle)]
 extern "C" fn aegis_excepted(frame: &mut Frame) {
