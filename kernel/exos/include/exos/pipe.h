@@ -43,16 +43,18 @@ static inline int exos_pipe_write(const struct exos_pipe *end, uint64_t word)
 	return 0;
 }
 
-/* Reads a word; -1: nobody writes, and none is left. */
+/* Reads a word; -1: nobody writes, and none is left, or the counts are nonsense that somebody has written there. */
 static inline int exos_pipe_read(const struct exos_pipe *end, uint64_t *word)
 {
 	struct exos_ring *ring = end->ring;
-	uint64_t head;
+	uint64_t head, there;
 	__atomic_store_n(&ring->reader, exos_own_environment, __ATOMIC_RELAXED);
 	/* Both are looked at again, as the library does: the other end may have changed either. */
-	while (__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) == (head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED)))
+	while (!(there = __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) - (head = __atomic_load_n(&ring->head, __ATOMIC_RELAXED))))
 		if (exos_pipe_wait(end))
 			return -1;
+	if (there > EXOS_PIPE_SIZE)
+		return -1;
 	*word = ring->words[head / 8 % (EXOS_PIPE_SIZE / 8)];
 	__atomic_store_n(&ring->head, head + 8, __ATOMIC_RELEASE);
 	return 0;

@@ -30,6 +30,8 @@ pub const WHOLE: usize = PAGE;
 pub mod error {
     /// A signal came.
     pub const INTERRUPTED: i32 = 4;
+    /// The counts are nonsense, which somebody who has the ring has written.
+    pub const IO: i32 = 5;
     /// It would have to wait.
     pub const AGAIN: i32 = 11;
     /// This end is the other one.
@@ -173,10 +175,10 @@ impl End {
                 return Err(stops().unwrap_or(error::AGAIN));
             };
             let head = ring.head.load(Relaxed);
-            let mut there = used(head, ring.tail.load(Acquire));
+            let mut there = counted(head, ring.tail.load(Acquire))?;
             if there == 0 && length > 0 && !self.has_peer() {
                 // It may have written last.
-                there = used(head, ring.tail.load(Acquire));
+                there = counted(head, ring.tail.load(Acquire))?;
                 if there == 0 {
                     return Ok(0);
                 }
@@ -219,7 +221,8 @@ impl End {
                 return some(done, error::PIPE);
             }
             let tail = ring.tail.load(Relaxed);
-            let room = SIZE - used(ring.head.load(Acquire), tail);
+            let used = counted(ring.head.load(Acquire), tail);
+            let room = SIZE - used.or_else(|error| some(done, error))?;
             if room >= least {
                 let count = room.min(length - done);
                 for (offset, index, bytes) in pieces(tail, count) {
@@ -242,6 +245,15 @@ impl End {
 /// Bytes in the ring, whatever the counts say.
 fn used(head: u64, tail: u64) -> usize {
     tail.wrapping_sub(head).min(SIZE as u64) as usize
+}
+
+/// The same, unless they are nonsense: then there would be bytes for ever, and no end.
+fn counted(head: u64, tail: u64) -> Result<usize, i32> {
+    let there = tail.wrapping_sub(head);
+    match there > SIZE as u64 {
+        true => Err(error::IO),
+        false => Ok(there as usize),
+    }
 }
 
 /// The one or two parts of the ring that so many bytes take: offset, bytes before it, bytes.

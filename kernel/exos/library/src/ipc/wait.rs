@@ -50,6 +50,10 @@ pub fn begin() {
     OWN.store(holder(books::own_number()), Relaxed);
 }
 
+/// Turns that a lock's holder is given. None keeps it while it waits, so one that does not give it
+/// back has stopped, or somebody who shares the memory has made it up.
+const PATIENCE: u32 = 1024;
+
 /// A lock in shared memory that a death does not keep: it names its holder.
 #[derive(Debug)]
 pub struct Lock<'a>(&'a AtomicU64);
@@ -67,6 +71,7 @@ impl<'a> Lock<'a> {
                 Err(now) if now == own => return None,
                 // Its holder has ended: once more, in its place.
                 Err(now) if now == 0 || now != holder(now as u8 as u16) => found = now,
+                Err(now) if wait.turns >= PATIENCE => found = now,
                 Err(now) => {
                     found = 0;
                     if stops() {
