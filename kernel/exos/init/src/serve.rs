@@ -33,7 +33,16 @@ extern "C" fn serve(message: &mut Message) {
             registry.keeper.look();
         }
         let slot = registry.slot_of_environment(caller).ok_or(errno::SRCH)?;
-        answer(registry, slot, words)
+        match answer(registry, slot, words) {
+            Err(errno::NOMEM) => {
+                // What nobody binds any more is free first.
+                registry.keeper.look();
+                registry.keeper.sweep();
+                registry.settle();
+                answer(registry, slot, words)
+            }
+            answer => answer,
+        }
     });
     message.words = [0; entry::WORDS];
     match answer.unwrap_or(Err(errno::BUSY)) {
@@ -87,6 +96,10 @@ fn answer(
             Ok(([0; 3], Some(made.environment)))
         }
         Operation::Keep => {
+            if a == 0 {
+                // Nothing is given: something may be bound no more.
+                registry.keeper.look();
+            }
             let [read, write] = registry.keep(slot, a, b != 0)?;
             Ok(([read, write, 0], None))
         }

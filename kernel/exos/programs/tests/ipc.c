@@ -232,6 +232,37 @@ static void freed(void)
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* And it is free for other use. */
+static void reused(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		enum { PAGES = 500, MANY = 4 };
+		struct exos_shared words;
+		char *memory[MANY];
+
+		if (exos_limit(EXOS_LIMIT_PAGES, PAGES * MANY + 1200))
+			_exit(1);
+		for (int k = 0; k < MANY; k++)
+			if (!(memory[k] = exos_shared_create(PAGES * PAGE, &words)))
+				_exit(2);
+		for (int k = 0; k < MANY; k++)
+			if (exos_shared_detach(memory[k]))
+				_exit(3);
+		char *own = malloc(PAGES * MANY * PAGE);
+		if (!own)
+			_exit(4);
+		memset(own, 1, PAGES * MANY * PAGE);
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(WIFEXITED(status));
+	errno = WEXITSTATUS(status);
+	CHECK(!errno);
+}
+
 /* Bells whose sleeper has ended, never was, or is somebody else. */
 static void bells(void)
 {
@@ -270,6 +301,7 @@ int main(void)
 	RUN(shared);
 	RUN(forged);
 	RUN(freed);
+	RUN(reused);
 	RUN(bells);
 	RUN(nobody);
 	return failures != 0;

@@ -1,8 +1,13 @@
 //! Where shared pages stand in a process's space. What a parent has there its copies have at the
 //! same addresses: bound, not copied.
 
+use core::sync::atomic::Ordering::Relaxed;
+
+use postern_aegis::abi::records::Page;
 use postern_aegis::calls::{self, Target};
-use postern_aegis::{Error, Mapping, PAGE, memory};
+use postern_aegis::{Error, Mapping, PAGE, books, memory};
+
+use crate::process::registry;
 
 /// From here on.
 pub const START: u64 = 0x7b00_0000_0000;
@@ -47,4 +52,13 @@ pub fn inherit(from: u64, pages: usize, capability: u64, to: Target) -> Result<(
         }
     }
     Ok(())
+}
+
+/// This process has taken its binding of a kept page away: if it was the last one, all that was
+/// kept with it is free.
+pub fn left(page: Option<u32>) {
+    let unbound = |record: &Page| record.bindings.load(Relaxed) == 0;
+    if page.and_then(books::page).is_some_and(unbound) {
+        registry::look();
+    }
 }

@@ -133,7 +133,9 @@ pub fn attach(words: &Words) -> Result<u64, Error> {
 /// Gives it up.
 pub fn detach(memory: u64) -> Result<(), Error> {
     let (_, segment) = at(memory).ok_or(Error::Argument)?;
+    let page = area::page_at(index_of(memory));
     unbind(memory, segment.pages.swap(0, Relaxed) as usize);
+    area::left(page);
     Ok(())
 }
 

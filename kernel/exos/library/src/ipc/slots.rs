@@ -82,7 +82,9 @@ pub fn remove(number: usize, end: usize) {
     if slot.count(end) != 0 && slot.ends[end].fetch_sub(1, Relaxed) == 1 {
         area::clear(address(number) + PRESENCE[end], 1);
         if slot.count(1 - end) == 0 {
+            let page = area::page_at(address(number));
             unbind(number);
+            area::left(page);
         }
     }
 }
