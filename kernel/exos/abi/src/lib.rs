@@ -22,5 +22,10 @@ pub mod signal;
 pub mod start;
 pub mod table;
 
-/// The version of all this: in the upper half of a request's first word, and in the start page.
+/// The version of all this: in the upper half of a request's first word, in the start page, and in
+/// the flags of a program's [`HEADER`].
 pub const VERSION: u32 = 1;
+
+/// The type of the header in a program's file whose flags are the version of the start page that the
+/// program reads: `exos` as bytes.
+pub const HEADER: u32 = 0x6578_6f73;

@@ -9,17 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <exos/handler.h>
+
 typedef uint64_t exos_change(uint64_t page, uint64_t entry, void *argument);
 
 struct exos_page_table {
 	/* Makes an empty table of words that hold anything. */
 	void (*clear)(uint64_t *words, size_t count);
-	/* Entries that there are, and that there can be: when they are as many, the library makes another table of twice the words. */
-	size_t (*length)(const uint64_t *words, size_t count);
-	size_t (*room)(const uint64_t *words, size_t count);
 	/* Where the entry of a page stands; NULL: there is none. */
 	uint64_t *(*find)(uint64_t *words, size_t count, uint64_t page);
-	/* Makes or changes an entry: 0; -1: the table is full. */
+	/* Makes or changes an entry: 0; -1: the table is full. Then the library makes another one of twice the words, and asks again. */
 	int (*insert)(uint64_t *words, size_t count, uint64_t page, uint64_t entry);
 	/* Takes an entry away, which comes back; 0: there was none. */
 	uint64_t (*remove)(uint64_t *words, size_t count, uint64_t page);

@@ -1,6 +1,7 @@
 /* A pager of the program's own: a region of memory of which only so many pages are physical at a
    time, the others are in a store. All of it is library code above <exos/memory.h>; a program
-   replaces the choice of victims, or reads this and writes another. */
+   replaces the choice of victims (for all pagers by defining exos_pager_victim, for one by naming a
+   function), or reads this and writes another. */
 #ifndef EXOS_PAGER_H
 #define EXOS_PAGER_H
 
@@ -15,6 +16,10 @@ struct exos_pager;
 
 /* Which frame becomes free: an EXOS_HANDLER that returns its index. */
 typedef size_t exos_victim(struct exos_pager *pager);
+
+/* The choice of pagers that name none: a piece that a program replaces by defining it, an
+   EXOS_HANDLER. The library's is the clock, which is nearly the least recently used. */
+exos_victim exos_pager_victim, exos_pager_clock;
 
 struct exos_pager_frame {
 	size_t page; /* of the region */
@@ -43,21 +48,6 @@ static inline EXOS_HANDLER void exos_pager_copy(char *to, const char *from)
 	size_t words = EXOS_PAGE / 8;
 
 	__asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
-}
-
-/* The choice, if there is no other: a clock, which is nearly the least recently used. */
-static inline EXOS_HANDLER size_t exos_pager_clock(struct exos_pager *pager)
-{
-	for (;;) {
-		size_t frame = pager->hand;
-		void *page = exos_pager_at(pager, frame);
-
-		pager->hand = (frame + 1) % pager->frames;
-		if (exos_touched(page) == 0)
-			return frame;
-		pager->frame[frame].dirty |= exos_dirty(page) == 1;
-		exos_clean(page);
-	}
 }
 
 /* Frees a frame: what was in it goes to the store, if it has changed. */
@@ -120,10 +110,10 @@ static inline char *exos_pager_map(size_t pages, int protection)
 }
 
 /* Begins a pager of a region of so many pages, of which so many are physical, and makes it the
-   program's handler of faults. `victim` NULL: the clock. 0, or -1 if there is no memory. */
+   program's handler of faults. `victim` NULL: exos_pager_victim. 0, or -1 if there is no memory. */
 static inline int exos_pager_begin(struct exos_pager *pager, size_t pages, size_t frames, exos_victim *victim)
 {
-	*pager = (struct exos_pager){ .pages = pages, .frames = frames, .victim = victim ? victim : exos_pager_clock };
+	*pager = (struct exos_pager){ .pages = pages, .frames = frames, .victim = victim ? victim : exos_pager_victim };
 	pager->region = exos_pager_map(pages, PROT_NONE);
 	pager->physical = exos_pager_map(frames, PROT_READ | PROT_WRITE);
 	pager->store = exos_pager_map(pages, PROT_READ | PROT_WRITE);

@@ -10,6 +10,9 @@
 extern "C" {
 #endif
 
+/* Which library the program is linked with. A program with pieces of its own may define another. */
+extern const char exos_version[];
+
 enum { EXOS_PROCESSES = 255 };
 
 enum exos_state { EXOS_FREE, EXOS_NEW, EXOS_LIVES, EXOS_STOPPED, EXOS_ENDED };

@@ -43,6 +43,9 @@ extern const struct exos_policy exos_round_robin; /* one after the other */
 extern const struct exos_policy exos_stride;      /* shares by tickets, within one slice */
 extern const struct exos_policy exos_deadline;    /* earliest deadline first: tickets in each period */
 
+/* The policy of schedules that name none (NULL): a piece that a program replaces by defining it. The library's is round robin. */
+extern const struct exos_policy exos_scheduler;
+
 struct exos_schedule {
 	const struct exos_policy *policy;
 	struct exos_client *clients;

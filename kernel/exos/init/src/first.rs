@@ -1,6 +1,6 @@
 //! The first process: what the archive's file `init` says, or a shell.
 
-use postern_aegis::{Error, archive};
+use postern_aegis::{Error, archive, println};
 use postern_exos_abi::VERSION;
 use postern_exos_abi::start::Head;
 use postern_exos_load::archive::{index_of, nth};
@@ -23,6 +23,11 @@ pub fn start(registry: &mut Registry) -> Result<(), Error> {
     let name = words().next().unwrap_or(b"sh");
     let file = index_of(name).and_then(nth).ok_or(Error::Argument)?;
     let program = Program::read(&file)?;
+    if program.version != VERSION {
+        let version = program.version;
+        println!("init: the first process reads start pages of version {version}, not {VERSION}");
+        return Err(Error::Kind);
+    }
     let made = registry.create(None, (program.entry, ROOM), name_of(name));
     let (slot, made) = made.map_err(|_| Error::Quota)?;
     let space = Space {

@@ -10,6 +10,7 @@
 //! | [`mapping`] | what is asked for by range |
 //! | [`chosen`] | pages that the program chooses: aliases, numbers, colours |
 //! | [`fault`] | the exception |
+//! | [`reason`] | why nobody has served one |
 //! | [`fork`] | what a copy of the process needs |
 //! | [`c`] | functions of C |
 
@@ -18,6 +19,7 @@ pub mod chosen;
 pub mod fault;
 pub mod fork;
 pub mod mapping;
+pub mod reason;
 pub mod regions;
 pub mod room;
 pub mod space;
@@ -25,6 +27,7 @@ pub mod table;
 mod trusted;
 
 pub use fork::{in_copy, is_copied, share};
+pub use reason::Reason;
 pub use trusted::{busy, on_stack, set_otherwise as on_refused, with};
 
 /// Begins: a table, the stack, faults.

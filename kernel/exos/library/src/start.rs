@@ -4,6 +4,7 @@ mod trusted;
 
 use postern_aegis::start::exit;
 use postern_aegis::{entry, println};
+use postern_exos_abi::VERSION;
 use postern_exos_abi::address::STACK;
 
 use crate::files::descriptors;
@@ -15,12 +16,17 @@ postern_aegis::program!(begin);
 fn begin() -> ! {
     entry::coprocessor(true);
     fork::go_on_if_copy();
+    let version = own::head().version;
+    if version != VERSION {
+        println!("the start page is of version {version}, and this library's is {VERSION}");
+        exit();
+    }
     trusted::set_thread_pointer();
     if let Err(error) = memory::begin() {
         println!("no memory to begin with: {error}");
         exit();
     }
-    memory::on_refused(signals::excepted);
+    memory::on_refused(signals::faulted);
     signals::install();
     memory::on_stack(STACK, run)
 }

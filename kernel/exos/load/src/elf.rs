@@ -27,6 +27,8 @@ pub const SEGMENTS: usize = 12;
 pub struct Program {
     /// Where it begins.
     pub entry: u64,
+    /// The version of the start page that it reads; 0: it does not say so.
+    pub version: u32,
     segments: [Segment; SEGMENTS],
     count: usize,
 }
@@ -65,6 +67,7 @@ impl Program {
         }
         let mut program = Program {
             entry: word(&head, 24),
+            version: 0,
             segments: [Segment::default(); SEGMENTS],
             count: 0,
         };
@@ -79,6 +82,9 @@ impl Program {
                 filled: word(entry, 32),
                 flags: flag(2, Mapping::WRITE) | flag(1, Mapping::EXECUTE),
             };
+            if kind == postern_exos_abi::HEADER {
+                program.version = flags;
+            }
             if kind != 1 || segment.size == 0 {
                 continue;
             }

@@ -33,7 +33,7 @@ fn file(path: &Path) -> impl FnOnce(std::io::Error) -> ProgramsError {
 }
 
 /// A program to be made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Program {
     /// Its name in the archive.
     pub name: String,
@@ -165,7 +165,7 @@ fn one(tools: &Tools, program: &Program, folder: &Path) -> Result<Vec<u8>, Progr
     let (rules, how) = (beside(&to, ".d"), beside(&to, ".how"));
     let words = format!("{program:?} {tools:?}");
     let same = std::fs::read_to_string(&how).is_ok_and(|before| before == words);
-    if !same || !is_fresh(&to, &rules) {
+    if !same || !is_fresh(&to, &rules, &program.sources) {
         // In another folder until all is whole: somebody else may make the same.
         let scratch = tempfile::tempdir_in(folder).map_err(file(folder))?;
         let path = |name: &str| scratch.path().join(name);
@@ -189,8 +189,9 @@ fn beside(program: &Path, end: &str) -> PathBuf {
     path.into()
 }
 
-/// Whether a program is newer than its sources, the library and the link script.
-fn is_fresh(program: &Path, rules: &Path) -> bool {
+/// Whether a program is newer than its sources, what they include, the library and the link script.
+/// Of several sources the rules are the last one's.
+fn is_fresh(program: &Path, rules: &Path, sources: &[PathBuf]) -> bool {
     let changed = |path: &Path| -> Option<SystemTime> {
         std::fs::metadata(path)
             .and_then(|found| found.modified())
@@ -199,12 +200,13 @@ fn is_fresh(program: &Path, rules: &Path) -> bool {
     let (Some(made), Ok(rules)) = (changed(program), std::fs::read_to_string(rules)) else {
         return false;
     };
-    let sources = rules.replace("\\\n", " ");
-    let sources = sources.split_once(": ").map_or("", |(_, sources)| sources);
+    let included = rules.replace("\\\n", " ");
+    let included = included.split_once(": ").map_or("", |(_, files)| files);
     let others = [place::library(), crate::cc::script()];
-    sources
+    included
         .split_whitespace()
         .map(PathBuf::from)
+        .chain(sources.iter().cloned())
         .chain(others)
         .all(|path| changed(&path).is_some_and(|time| time <= made))
 }

@@ -6,6 +6,7 @@ use postern_aegis_machine::archive::Archive;
 use postern_aegis_machine::emulator::{self, Software};
 use postern_aegis_machine::package::{self, PackageError};
 use postern_aegis_machine::{build, place as aegis, program};
+use postern_exos_abi::{HEADER, VERSION};
 use thiserror::Error;
 
 use crate::extensions::ENDING;
@@ -20,6 +21,17 @@ pub enum SoftwareError {
     /// A program cannot be put into the archive.
     #[error("the program `{0}`: {1}")]
     Program(String, program::ProgramError),
+    /// A program is of another ExOS than the one that would start it.
+    #[error(
+        "the program `{name}` reads start pages of version {version}, and this ExOS writes version \
+         {VERSION}: link it again, with this repository's exos-cc"
+    )]
+    Version {
+        /// The program.
+        name: String,
+        /// What its header says; 0: it has none.
+        version: u32,
+    },
     /// The package cannot be made.
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -31,6 +43,16 @@ pub enum SoftwareError {
 /// Files of the archive: names and contents. Programs are ELF files.
 pub type Files = [(String, Vec<u8>)];
 
+/// The version of the start page that a program reads, as its own kind of header says.
+fn version_of(elf: &[u8]) -> Option<u32> {
+    let word = |at: usize| Some(u32::from_le_bytes(*elf.get(at..)?.first_chunk()?));
+    let (table, sizes) = (word(32)? as usize, word(54)?);
+    let (size, count) = ((sizes & 0xffff) as usize, (sizes >> 16) as usize);
+    let entries = (0..count).map(|index| table + index * size);
+    let mut own = entries.filter(|entry| word(*entry) == Some(HEADER));
+    word(own.next()? + 4)
+}
+
 /// Kernel and package as files, the latter below a folder.
 pub fn prepare(files: &Files, folder: &Path) -> Result<Software, SoftwareError> {
     let read = |path: PathBuf| {
@@ -39,6 +61,11 @@ pub fn prepare(files: &Files, folder: &Path) -> Result<Software, SoftwareError> 
     let mut archive = Archive::default();
     for (name, bytes) in files {
         if bytes.starts_with(b"\x7fELF") && !name.ends_with(ENDING) {
+            let version = version_of(bytes).unwrap_or(0);
+            if version != VERSION {
+                let name = name.clone();
+                return Err(SoftwareError::Version { name, version });
+            }
             let program = program::loadable(bytes);
             let program = program.map_err(|e| SoftwareError::Program(name.clone(), e))?;
             archive.page_aligned(name, &program);

@@ -2,10 +2,13 @@
 //! of the archive can be mapped.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use postern_aegis_machine::emulator;
+use postern_aegis_machine::emulator::{self, Machine};
 use postern_exos_machine::each::{End, Plan};
-use postern_exos_machine::{budgets, build, conformance, inside, measure};
+use postern_exos_machine::programs::{self, Program};
+use postern_exos_machine::software::{self, SoftwareError};
+use postern_exos_machine::{budgets, build, conformance, inside, measure, place};
 
 /// Builds once; false, and a word, if there is no emulator.
 fn ready() -> bool {
@@ -82,5 +85,95 @@ fn figures_are_the_budgets() {
     );
     for (name, _) in budgets::BUDGETS {
         assert!(figures.contains_key(*name), "{name} was not measured");
+    }
+}
+
+/// Files of an archive: a program linked with the library as it is, and with another in its place.
+fn sides() -> Vec<(String, Vec<u8>)> {
+    let folder = place::sources().join("programs/versions");
+    let program = |name: &str, sources: &[&str]| Program {
+        name: name.to_owned(),
+        sources: sources.iter().map(|source| folder.join(source)).collect(),
+        flags: ["-O2", "-Wall", "-Wextra", "-Werror"]
+            .map(str::to_owned)
+            .to_vec(),
+        ..Program::default()
+    };
+    let both = [
+        program("sides", &["sides.c"]),
+        program("sides-other", &["sides.c", "pieces.c"]),
+    ];
+    programs::make(&both).expect("both sides compile")
+}
+
+/// Another page table, fault policy, pager and scheduler in one of two programs, which start each
+/// other, share memory and pipes, and signal each other. Either begins.
+#[test]
+fn two_versions_run_side_by_side() {
+    if !ready() {
+        return;
+    }
+    let own = "ExOS 0.1.0: a fault is a signal, 80 misses, the first client first";
+    let other = "another ExOS 7: a fault is memory, 32 misses, the last client first";
+    for (init, told, version, length) in [
+        ("sides", [own, other], "another ExOS 7", "ExOS 0.1.0".len()),
+        (
+            "sides-other",
+            [other, own],
+            "ExOS 0.1.0",
+            "another ExOS 7".len(),
+        ),
+    ] {
+        let mut files = sides();
+        files.push(("init".to_owned(), init.as_bytes().to_vec()));
+        let folder = tempfile::tempdir().expect("a folder");
+        let software = software::prepare(&files, folder.path()).expect("an archive");
+        let machine = Machine {
+            counted: true,
+            limit: Duration::from_secs(30),
+            ..Machine::default()
+        };
+        let ended = machine.run(&software, |_| {}).expect("a machine");
+        let [first, second] = told.map(str::to_owned);
+        let lines = [
+            first,
+            second,
+            format!("by pipe: this is {version}"),
+            format!("by signals and its end: 2; by memory: 43, {length}"),
+        ];
+        let said = ended.lines.join("\n");
+        assert!(said.ends_with(&lines.join("\n")), "{init} said\n{said}");
+        assert!(ended.status.is_well(), "{}: {said}", ended.status);
+    }
+}
+
+/// The kind of header that says it, with flags behind it.
+fn with_version(elf: &[u8], version: u32) -> Vec<u8> {
+    let kind = postern_exos_abi::HEADER.to_le_bytes();
+    let at = elf.windows(4).position(|word| word == kind);
+    let mut elf = elf.to_vec();
+    elf[at.expect("a header of ExOS") + 4..][..4].copy_from_slice(&version.to_le_bytes());
+    elf
+}
+
+#[test]
+fn programs_of_unknown_versions_are_refused() {
+    if !ready() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (_, elf) in sides() {
+        let files = [("old".to_owned(), with_version(&elf, 7))];
+        let refused = software::prepare(&files, folder.path()).expect_err("version 7");
+        assert!(
+            matches!(&refused, SoftwareError::Version { name, version: 7 } if name == "old"),
+            "{refused}"
+        );
+        assert!(refused.to_string().contains("exos-cc"), "{refused}");
+        let files = [(
+            "own".to_owned(),
+            with_version(&elf, postern_exos_abi::VERSION),
+        )];
+        assert!(software::prepare(&files, folder.path()).is_ok());
     }
 }

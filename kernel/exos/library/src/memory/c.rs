@@ -1,6 +1,7 @@
 //! What C calls: `sys/mman.h`, `exos/memory.h`, `sbrk`.
 
 mod chosen;
+mod pager;
 
 use core::ffi::{c_int, c_long};
 

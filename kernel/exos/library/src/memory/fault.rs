@@ -1,14 +1,15 @@
 //! Page faults: what was promised comes, what the program watches is told to it, and the rest is an
 //! end with a reason.
 
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use postern_aegis::entry::{self, Frame};
-use postern_aegis::println;
 use postern_aegis::start;
 use postern_exos_abi::address::{PRIVATE, STACK, STACK_LIMIT};
 use postern_exos_pages::entry::{EXECUTE, READ, WRITE};
 
+use crate::memory::reason::Reason;
 use crate::memory::space::Found;
 use crate::memory::trusted;
 
@@ -65,26 +66,26 @@ fn fault(frame: &mut Frame) {
     refuse(frame, found);
 }
 
-/// Nobody serves it: signals do, or it is the end.
+fn reason(found: Option<Found>, address: u64) -> Reason {
+    let below = (STACK - STACK_LIMIT).wrapping_sub(address);
+    match found {
+        None => Reason::Library,
+        Some(Found::Memory(_)) => Reason::Memory,
+        Some(Found::Lost) => Reason::Lost,
+        Some(Found::Protected) => Reason::Protected,
+        _ if below < GUARD => Reason::Stack,
+        _ => Reason::Nothing,
+    }
+}
+
+/// Nobody serves it: the program's policy may, signals do, or it is the end.
 #[cold]
 fn refuse(frame: &mut Frame, found: Option<Found>) {
-    let below = (STACK - STACK_LIMIT).wrapping_sub(frame.address);
-    let why = match found {
-        None => "in the library's own tables",
-        Some(Found::Memory(_)) => "there is no memory left",
-        Some(Found::Lost) => "its page was taken by force",
-        Some(Found::Protected) => "it is protected",
-        _ if below < GUARD => "the stack is full",
-        _ => "nothing is there",
-    };
-    let known = matches!(found, Some(Found::Nothing | Found::Protected)) && below >= GUARD;
-    if !known || !trusted::has_otherwise() {
-        println!(
-            "fault at {:#x}: address {:#x}: {why}",
-            frame.rip, frame.address
-        );
+    let reason = reason(found, frame.address);
+    if reason != Reason::Library && trusted::policy(frame, reason as c_int) {
+        return;
     }
-    if !trusted::otherwise(frame) {
+    if !trusted::otherwise(frame, reason) {
         start::exit();
     }
 }

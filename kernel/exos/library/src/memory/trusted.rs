@@ -11,6 +11,7 @@ use postern_aegis::calls::{Target, raw};
 use postern_aegis::entry::Frame;
 use postern_aegis::{Error, Mapping, PAGE, memory};
 
+use crate::memory::reason::Reason;
 use crate::memory::space::Space;
 
 /// Binds a page to any address of the own space, also of the image.
@@ -113,24 +114,19 @@ pub fn served(frame: &mut Frame) -> bool {
 static OTHERWISE: AtomicUsize = AtomicUsize::new(0);
 
 /// Has a function called for faults that are nobody's.
-pub fn set_otherwise(function: fn(&mut Frame)) {
+pub fn set_otherwise(function: fn(&mut Frame, Reason)) {
     OTHERWISE.store(function as usize, Relaxed);
 }
 
-/// Whether there is such a function.
-pub fn has_otherwise() -> bool {
-    OTHERWISE.load(Relaxed) != 0
-}
-
 /// Calls that function, if there is one.
-pub fn otherwise(frame: &mut Frame) -> bool {
+pub fn otherwise(frame: &mut Frame, reason: Reason) -> bool {
     let word = OTHERWISE.load(Relaxed);
     if word == 0 {
         return false;
     }
     // SAFETY: only `set_otherwise` stores there.
-    let function = unsafe { transmute::<usize, fn(&mut Frame)>(word) };
-    function(frame);
+    let function = unsafe { transmute::<usize, fn(&mut Frame, Reason)>(word) };
+    function(frame, reason);
     true
 }
 
@@ -166,7 +162,26 @@ pub unsafe fn addresses<'a>(from: *const u64, count: usize) -> &'a [u64] {
     unsafe { core::slice::from_raw_parts(from, count) }
 }
 
+unsafe extern "C" {
+    fn exos_fault_policy(frame: &mut Frame, reason: c_int) -> c_int;
+}
+
+/// Has the program's fault policy look at a fault: whether it has served it.
+pub fn policy(frame: &mut Frame, reason: c_int) -> bool {
+    // SAFETY: the library's own, or a function that the program has in its place by this name.
+    unsafe { exos_fault_policy(frame, reason) != 0 }
+}
+
+// Pieces that a program replaces by defining their names: the policy of faults leaves all of them to
+// signals.
 global_asm!(
     ".weak exos_page_table",
-    ".set exos_page_table, exos_page_table_linear"
+    ".set exos_page_table, exos_page_table_linear",
+    ".weak exos_pager_victim",
+    ".set exos_pager_victim, exos_pager_clock",
+    ".weak exos_fault_policy",
+    ".type exos_fault_policy, @function",
+    "exos_fault_policy:",
+    "xor eax, eax",
+    "ret",
 );

@@ -29,6 +29,9 @@ pub trait Call {
 fn find(name: &[u8]) -> Result<(File, Program), Errno> {
     let file = index_of(name).and_then(nth).ok_or(errno::NOENT)?;
     let program = Program::read(&file).map_err(refusal)?;
+    if program.version != VERSION {
+        return Err(errno::NOEXEC);
+    }
     Ok((file, program))
 }
 

@@ -10,6 +10,7 @@ use postern_aegis::{books, slices, time};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::signal::{self, COUNT};
 
+use crate::memory::Reason;
 use crate::process::{own, registry, trusted};
 
 /// Handlers: [`DEFAULT`], [`IGNORE`], or a function of C.
@@ -142,8 +143,24 @@ fn ending(interrupted: &mut Interrupted) {
     trusted::interrupt(interrupted);
 }
 
+/// A fault that nothing has served.
+pub fn faulted(frame: &mut Frame, reason: Reason) {
+    if !handled(frame) {
+        reason.tell(frame);
+        registry::end(signal::killed(signal::SEGV));
+    }
+}
+
 /// An exception that nothing else handles.
-pub fn excepted(frame: &mut Frame) {
+fn excepted(frame: &mut Frame) {
+    if !handled(frame) {
+        let number = signal::of_exception(frame.vector as u32);
+        registry::end(signal::killed(number));
+    }
+}
+
+/// Has the program go on with its handler of an exception's signal, if it has one and can.
+fn handled(frame: &mut Frame) -> bool {
     let number = signal::of_exception(frame.vector as u32);
     let bit = 1 << number;
     FAULT[0].store(frame.address, Relaxed);
@@ -152,11 +169,12 @@ pub fn excepted(frame: &mut Frame) {
     let program = trusted::in_program(frame.rip, frame.rsp);
     let blocked = MASK.load(Relaxed) & bit != 0 || UNDER_WAY.load(Relaxed);
     if handler == DEFAULT || handler == IGNORE || blocked || !program || BUSY.load(Relaxed) != 0 {
-        registry::end(signal::killed(number));
+        return false;
     }
     PENDING.fetch_or(bit, Relaxed);
     UNDER_WAY.store(true, Relaxed);
     trusted::interrupt_exception(frame);
+    true
 }
 
 /// The registers of what was interrupted are on the stack.

@@ -1,5 +1,6 @@
 //! `<exos/schedule.h>`.
 
+use core::arch::global_asm;
 use core::ffi::c_int;
 
 use postern_aegis::{Error, entry};
@@ -86,6 +87,30 @@ unsafe fn standing(schedule: *const Schedule, place: c_int) -> Standing {
     client.map_or(Standing::Ended, |client| standing_of(client, tries))
 }
 
+unsafe extern "C" {
+    #[link_name = "exos_scheduler"]
+    safe static SCHEDULER: Policy;
+}
+
+// A piece that a program replaces by defining its name.
+global_asm!(
+    ".weak exos_scheduler",
+    ".set exos_scheduler, exos_round_robin",
+);
+
+/// The policy of a schedule: the program's scheduler, if it names none.
+///
+/// # Safety
+/// The schedule is the caller's.
+unsafe fn policy_of(schedule: *const Schedule) -> *const Policy {
+    // SAFETY: the caller says so.
+    let policy = unsafe { (*schedule).policy };
+    if policy.is_null() {
+        return &raw const SCHEDULER;
+    }
+    policy
+}
+
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
@@ -103,13 +128,14 @@ unsafe extern "C" fn exos_schedule_able(schedule: *const Schedule, place: c_int)
 unsafe extern "C" fn exos_schedule_slice(schedule: *mut Schedule) -> c_int {
     // SAFETY: the caller's schedule, of which nothing is borrowed while its policy's functions run.
     unsafe {
-        if schedule.is_null() || (*schedule).policy.is_null() {
+        if schedule.is_null() {
             return fails(EINVAL);
         }
+        let policy = policy_of(schedule);
         (*schedule).tries = (*schedule).tries.wrapping_add(1);
         // Each client refuses once; a policy that chooses one again is asked no more.
         for _ in 0..(*schedule).count {
-            let place = ((*(*schedule).policy).choose)(schedule);
+            let place = ((*policy).choose)(schedule);
             let Standing::Able(environment) = standing(schedule, place) else {
                 break;
             };
@@ -139,7 +165,7 @@ unsafe fn had(schedule: *mut Schedule, place: c_int, slices: u64) {
     unsafe {
         (*schedule).last = place;
         (*schedule).slices = (*schedule).slices.wrapping_add(slices);
-        if let Some(charge) = (*(*schedule).policy).charge {
+        if let Some(charge) = (*policy_of(schedule)).charge {
             charge(schedule, place, slices);
         }
     }

@@ -1,6 +1,6 @@
 //! The way into C.
 
-use core::arch::asm;
+use core::arch::{asm, global_asm};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -9,6 +9,16 @@ use postern_exos_abi::address::START;
 use postern_exos_abi::start::{DESCRIPTORS, Handed, Head};
 
 use crate::process::own;
+
+// Which library this is: a program with pieces of its own may call it otherwise.
+global_asm!(
+    ".section .rodata.exos_version, \"a\", @progbits",
+    ".weak exos_version",
+    ".type exos_version, @object",
+    "exos_version:",
+    concat!(".asciz \"ExOS ", env!("CARGO_PKG_VERSION"), "\""),
+    ".text",
+);
 
 unsafe extern "C" {
     #[link_name = "main"]

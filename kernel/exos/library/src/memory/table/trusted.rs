@@ -12,8 +12,6 @@ type Change = extern "C" fn(u64, u64, *mut c_void) -> u64;
 #[repr(C)]
 pub struct Piece {
     clear: extern "C" fn(*mut u64, usize),
-    length: extern "C" fn(*const u64, usize) -> usize,
-    room: extern "C" fn(*const u64, usize) -> usize,
     find: extern "C" fn(*mut u64, usize, u64) -> Option<NonNull<u64>>,
     insert: extern "C" fn(*mut u64, usize, u64, u64) -> c_int,
     remove: extern "C" fn(*mut u64, usize, u64) -> u64,
@@ -113,12 +111,6 @@ macro_rules! piece {
             extern "C" fn clear(at: *mut u64, count: usize) {
                 $table::clear(words(at, count));
             }
-            extern "C" fn length(at: *const u64, count: usize) -> usize {
-                $table::length(words(at.cast_mut(), count))
-            }
-            extern "C" fn room(at: *const u64, count: usize) -> usize {
-                $table::room(words(at.cast_mut(), count))
-            }
             extern "C" fn find(at: *mut u64, count: usize, page: u64) -> Option<NonNull<u64>> {
                 let words = words(at, count);
                 $table::find(words, page).map(|word| NonNull::from(&mut words[word]))
@@ -150,8 +142,6 @@ macro_rules! piece {
             #[unsafe(export_name = $name)]
             pub static $symbol: Piece = Piece {
                 clear,
-                length,
-                room,
                 find,
                 insert,
                 remove,
