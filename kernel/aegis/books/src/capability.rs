@@ -5,14 +5,42 @@
 //! Invariant: only these words leave the kernel, never the key. A word has 63 bits, since the
 //! result of a call is not below zero.
 
-use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use postern_aegis_abi::call::{NAME_EVERYBODY, NAME_NOBODY, RIGHT_READ, RIGHT_WRITE};
+use postern_aegis_abi::call::{
+    NAME_EVERYBODY, NAME_NOBODY, RIGHT_CONTROL, RIGHT_READ, RIGHT_WRITE,
+};
 use postern_aegis_abi::records::{Holding, HoldingKind, Page};
 use siphasher::sip::SipHasher24;
 
 use crate::{Books, Hardware};
+
+/// Two capabilities that a processor minted last, one to control an environment and one of another
+/// right: who makes a process presents the same two for page after page. What they are of, and the
+/// word; all zeros are of nobody, since births begin with 1.
+#[derive(Debug, Default)]
+pub struct Minted([Word; 2]);
+
+#[derive(Debug, Default)]
+struct Word {
+    of: [AtomicU64; 2],
+    word: AtomicU64,
+}
+
+impl Minted {
+    /// None yet.
+    pub const fn new() -> Minted {
+        Minted(
+            [const {
+                Word {
+                    of: [const { AtomicU64::new(0) }; 2],
+                    word: AtomicU64::new(0),
+                }
+            }; 2],
+        )
+    }
+}
 
 impl<H: Hardware> Books<'_, H> {
     /// The capability of a right to an owner's pages and holdings of a name; of the right to
@@ -20,9 +48,25 @@ impl<H: Hardware> Books<'_, H> {
     pub fn mint(&self, owner: u16, name: u32, right: u64) -> u64 {
         let birth = self.environment(owner).birth.load(Relaxed);
         let first = u64::from(owner) | right << 16 | u64::from(birth) << 32;
+        let of = [first, u64::from(name)];
+        let last = &self.hardware.minted().0[usize::from(right != RIGHT_CONTROL)];
+        if [0, 1].map(|word| last.of[word].load(Relaxed)) == of {
+            return last.word.load(Relaxed);
+        }
+        let word = self.hash(of);
+        last.word.store(word, Relaxed);
+        for (to, from) in last.of.iter().zip(of) {
+            to.store(from, Relaxed);
+        }
+        word
+    }
+
+    #[inline(never)]
+    fn hash(&self, of: [u64; 2]) -> u64 {
         let mut message = [0; 16];
-        message[..8].copy_from_slice(&first.to_le_bytes());
-        message[8..].copy_from_slice(&u64::from(name).to_le_bytes());
+        for (bytes, word) in message.chunks_mut(8).zip(of) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
         SipHasher24::new_with_key(self.key).hash(&message) >> 1
     }
 

@@ -11,7 +11,7 @@ use crate::kind::is;
 use crate::{Books, Hardware};
 
 /// Pages that are freed in one piece.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 64;
 
 impl<H: Hardware> Books<'_, H> {
     /// Frees some pages of an environment that has ended; bindings to them are broken. Whether all

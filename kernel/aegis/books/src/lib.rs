@@ -65,6 +65,7 @@ mod tests;
 mod user;
 
 pub use boot::Start;
+pub use capability::Minted;
 pub use emergency::Emergency;
 pub use endpoint::Endpoint;
 pub use handler::{Code, Run};
@@ -104,6 +105,10 @@ pub trait Hardware {
     /// A word of this processor's own, in which the books remember a page's number: the last-level
     /// table that was used last. Any value will do.
     fn last_table(&self) -> &AtomicU32;
+
+    /// Memory of this processor's own, in which the books remember capabilities. Nobody else ever
+    /// reads or writes it.
+    fn minted(&self) -> &Minted;
 
     /// The number of this processor.
     fn processor(&self) -> usize;

@@ -119,8 +119,15 @@ impl<'a, H: Hardware> Books<'a, H> {
 
     /// Takes all entries out of a last-level table of an environment that is claimed.
     pub(crate) fn empty(&self, table: u32) {
-        for index in 0..512 {
-            self.unbind(table, index);
+        // Most are empty: those are passed by eight at a time.
+        const EIGHT: usize = 8;
+        let (groups, _) = self.hardware.words(table).as_chunks::<EIGHT>();
+        for (group, words) in groups.iter().enumerate() {
+            if words.iter().fold(0, |all, word| all | word.load(Acquire)) != 0 {
+                for index in 0..EIGHT {
+                    self.unbind(table, group * EIGHT + index);
+                }
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 
 use postern_aegis_abi::records::claim;
-use postern_aegis_books::{Books, Hardware};
+use postern_aegis_books::{Books, Hardware, Minted};
 use spin::Once;
 use spin::mutex::{Mutex, MutexGuard};
 
@@ -74,6 +74,10 @@ impl Hardware for Here {
 
     fn last_table(&self) -> &AtomicU32 {
         &local::this().last_table
+    }
+
+    fn minted(&self) -> &Minted {
+        &local::this().minted
     }
 
     fn processor(&self) -> usize {

@@ -14,7 +14,7 @@ use postern_aegis_abi::PROCESSORS;
 use postern_aegis_abi::address::index;
 use postern_aegis_abi::records::{Machine, Page, claim};
 
-use crate::{Books, Hardware, UnderWay};
+use crate::{Books, Hardware, Minted, UnderWay};
 
 pub const KEY: [u8; 16] = *b"sixteen bytes of";
 
@@ -36,6 +36,7 @@ pub struct Memory {
     /// What the disk is asked, with its lock.
     pub under_way: Mutex<UnderWay>,
     last: [AtomicU32; 2],
+    minted: [Minted; 2],
     asked: [AtomicBool; 2],
     /// A thread has come to a bad end: the other one does not wait for it.
     failed: AtomicBool,
@@ -87,6 +88,7 @@ impl Memory {
             time: AtomicU64::new(1),
             under_way: Mutex::new(UnderWay::new()),
             last: Default::default(),
+            minted: Default::default(),
             asked: Default::default(),
             failed: AtomicBool::new(false),
             delays: AtomicU64::new(0),
@@ -196,6 +198,10 @@ impl Hardware for Processor<'_> {
 
     fn last_table(&self) -> &AtomicU32 {
         &self.memory.last[self.number]
+    }
+
+    fn minted(&self) -> &Minted {
+        &self.memory.minted[self.number]
     }
 
     fn processor(&self) -> usize {

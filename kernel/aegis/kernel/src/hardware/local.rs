@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use postern_aegis_abi::records::{Environment, Machine, Processor, Slice};
 use postern_aegis_abi::{PROCESSORS, address};
-use postern_aegis_books::Interval;
+use postern_aegis_books::{Interval, Minted};
 
 use super::{handler, memory, registers};
 
@@ -52,6 +52,8 @@ pub struct Local {
     pub controller: AtomicU32,
     /// A last-level table, for the books.
     pub last_table: AtomicU32,
+    /// Capabilities, for the books, which are told to nobody.
+    pub minted: Minted,
     /// Whether those requests are about the kernel's own translations, too.
     pub everything: AtomicU32,
     /// Of the handler that runs: the stack's pointer outside of it; 0 if none runs. Where it is
@@ -91,6 +93,7 @@ impl Local {
             done: AtomicU64::new(0),
             controller: AtomicU32::new(0),
             last_table: AtomicU32::new(0),
+            minted: Minted::new(),
             everything: AtomicU32::new(0),
             handler: AtomicU64::new(0),
             entry: AtomicU64::new(0),
