@@ -1,13 +1,12 @@
 //! How a process's space is divided. Aegis keeps everything from its second segment on.
 
-/// The program's image begins here.
-pub const IMAGE: u64 = 0x40_0000;
-/// The heap begins here, and grows up.
-pub const HEAP: u64 = 0x1_0000_0000;
+/// The program's image begins here, and the heap behind it. The first pages of stack, image and heap
+/// have one last-level table, so that a small process needs two of them.
+pub const IMAGE: u64 = 0xc1_0000;
 /// Mappings of files and memory, shared or not, are made from here on.
 pub const MAPPINGS: u64 = 0x10_0000_0000;
 /// The stack ends here, and grows down.
-pub const STACK: u64 = 0x7000_0000_0000;
+pub const STACK: u64 = IMAGE;
 /// Bytes that a stack has at most, if nobody says otherwise.
 pub const STACK_LIMIT: u64 = 8 << 20;
 /// The library's own tables: mapped before they are needed, and never missing.
@@ -29,3 +28,7 @@ pub const NUMBERS_PAGES: usize = 32;
 pub const WINDOWS: u64 = 0x7e00_001a_0000;
 /// Offsets of open files that parents and children share.
 pub const OFFSETS: u64 = 0x7e00_001b_0000;
+/// The first of the library's own tables ([`PRIVATE`]).
+pub const FIRST_TABLE: u64 = 0x7e00_001c_0000;
+/// Where the library binds pages of its own process for a moment.
+pub const OWN_WINDOWS: u64 = 0x7e00_001d_0000;

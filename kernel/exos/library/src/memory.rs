@@ -4,6 +4,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`room`] | pages, and more of them from the registry |
+//! | [`walk`] | the processor's tables |
 //! | [`table`] | the page table: a piece that programs choose |
 //! | [`regions`] | ranges of pages that come at the first touch |
 //! | [`space`] | what is at a page: faults, protection, copies |
@@ -25,8 +26,9 @@ pub mod room;
 pub mod space;
 pub mod table;
 mod trusted;
+pub mod walk;
 
-pub use fork::{in_copy, is_copied, share};
+pub use fork::{constants, each_unknown, eager, in_copy, share};
 pub use reason::Reason;
 pub use trusted::{busy, on_stack, set_otherwise as on_refused, with};
 

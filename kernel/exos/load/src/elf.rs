@@ -17,7 +17,13 @@ pub struct Segment {
     pub filled: u64,
     /// What may be done to it: flags of [`Mapping`].
     pub flags: u64,
+    /// The program copies the file's pages itself before it stores there, and makes zeros when it
+    /// touches them.
+    pub lazy: bool,
 }
+
+/// A flag of segments, among those that are a system's: [`Segment::lazy`].
+const LAZY: u32 = 1 << 20;
 
 /// Segments at most.
 pub const SEGMENTS: usize = 12;
@@ -81,6 +87,7 @@ impl Program {
                 offset: word(entry, 8),
                 filled: word(entry, 32),
                 flags: flag(2, Mapping::WRITE) | flag(1, Mapping::EXECUTE),
+                lazy: flags & LAZY != 0,
             };
             if kind == postern_exos_abi::HEADER {
                 program.version = flags;
@@ -118,10 +125,14 @@ impl Segment {
         (0..self.size).step_by(PAGE)
     }
 
-    /// The page of the file itself that can stand at an offset of the segment, if it is never
-    /// written and all of it is the file's, or nothing behind it is the program's.
+    /// The page of the file itself that can stand at an offset of the segment, to be read: if it is
+    /// never written and all of it is the file's, or nothing behind it is the program's; or if the
+    /// program copies it before it stores there, and all of it is the file's.
     pub fn shared(&self, file: &File, offset: u64) -> Option<u32> {
         let reads = self.flags & Mapping::WRITE == 0 && self.filled == self.size;
-        reads.then(|| file.page(self.offset + offset)).flatten()
+        let copies = self.lazy && offset + PAGE as u64 <= self.filled;
+        (reads || copies)
+            .then(|| file.page(self.offset + offset))
+            .flatten()
     }
 }

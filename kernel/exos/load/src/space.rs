@@ -84,7 +84,10 @@ impl Space {
     pub fn page_of(&self, file: &File, segment: &Segment, offset: u64) -> Result<(), Error> {
         let at = segment.at + offset;
         if let Some(page) = segment.shared(file, offset) {
-            return self.bind(at, Mapping::new(page, segment.flags));
+            return self.bind(at, Mapping::new(page, segment.flags & !Mapping::WRITE));
+        }
+        if offset >= segment.filled && segment.lazy {
+            return Ok(());
         }
         if offset >= segment.filled {
             return self.zeros(at, segment.flags).map(drop);

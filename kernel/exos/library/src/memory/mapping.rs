@@ -1,13 +1,11 @@
 //! What programs ask for by range: the heap, mappings, protection.
 
 use postern_aegis::{Error, Mapping, PAGE, calls, memory};
-use postern_exos_abi::address::{HEAP, PRIVATE};
+use postern_exos_abi::address::PRIVATE;
 use postern_exos_pages::entry::{Entry, READ, WRITE};
 
 use crate::memory::regions::Region;
-use crate::memory::space::{
-    Found, HEAP_FIRST, MANY, MAPPINGS_END, MAPPINGS_FIRST, Space, flags, hide,
-};
+use crate::memory::space::{Found, MANY, MAPPINGS_END, MAPPINGS_FIRST, Space, flags, hide};
 use crate::memory::{room, trusted};
 
 /// Programs map nothing from here on.
@@ -28,7 +26,9 @@ impl Space {
     pub fn grow_heap(&mut self, more: i64) -> Result<u64, Error> {
         let before = self.heap_end;
         let end = before.checked_add_signed(more).ok_or(Error::Quota)?;
-        if end < HEAP || end.div_ceil(PAGE as u64) > MAPPINGS_FIRST {
+        let heap = trusted::layout().end;
+        let first = heap >> 12;
+        if end < heap || end.div_ceil(PAGE as u64) > MAPPINGS_FIRST {
             return Err(Error::Quota);
         }
         let page = |address: u64| address.div_ceil(PAGE as u64);
@@ -41,21 +41,21 @@ impl Space {
         } else if new < old {
             self.unmap(new, old)?;
         }
-        if old > HEAP_FIRST && new > HEAP_FIRST {
-            self.regions.resize(HEAP_FIRST, new);
+        if old > first && new > first {
+            self.regions.resize(first, new);
         } else {
-            self.heap(new)?;
+            self.heap(first, new)?;
         }
         self.heap_end = end;
         Ok(before)
     }
 
-    fn heap(&mut self, end: u64) -> Result<(), Error> {
-        if end == HEAP_FIRST {
+    fn heap(&mut self, first: u64, end: u64) -> Result<(), Error> {
+        if end == first {
             return Ok(());
         }
         let region = Region {
-            first: HEAP_FIRST,
+            first,
             end,
             protection: READ | WRITE,
             alone: true,
@@ -174,6 +174,9 @@ impl Space {
 
     /// Changes what may be done in a range.
     pub fn protect_range(&mut self, first: u64, end: u64, protection: u64) -> Result<(), Error> {
+        if first < trusted::layout().end >> 12 {
+            self.notice();
+        }
         let mut page = first;
         while page < end {
             match self.regions.at(page) {
@@ -225,7 +228,7 @@ impl Space {
             }
             let at = page << 12;
             match usize::from(changed.capability()) {
-                0 => failed = failed.and(many.add(at, changed)),
+                0 if !changed.has(Entry::COPIED) => failed = failed.and(many.add(at, changed)),
                 index => {
                     let capability = capabilities.get(index).copied().unwrap_or(0);
                     let number = memory::page_at(at).ok_or(Error::Unmapped);

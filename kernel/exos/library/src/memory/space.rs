@@ -4,22 +4,20 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::calls::{self, Target};
 use postern_aegis::{Error, Mapping, PAGE, books, image, memory, pages};
-use postern_exos_abi::address::{HEAP, MAPPINGS, PRIVATE, STACK, STACK_LIMIT};
+use postern_exos_abi::address::{MAPPINGS, OWN_WINDOWS, PRIVATE, STACK, STACK_LIMIT};
 use postern_exos_pages::entry::{EXECUTE, Entry, READ, WRITE};
 
 use crate::memory::regions::{Region, Regions};
 use crate::memory::table::Table;
-use crate::memory::{room, trusted};
+use crate::memory::{room, trusted, walk};
 
-/// Where a page is bound for a moment while it is filled: behind both areas of the table.
-pub const WINDOW: u64 = PRIVATE + (4 << 32);
+/// Where a page is bound for a moment while it is filled.
+pub const WINDOW: u64 = OWN_WINDOWS;
 
 /// Where pages of others are bound that nobody may use now.
 pub(super) const SHADOW: u64 = PRIVATE + (8 << 32);
 const SHADOW_SPAN: u64 = 1 << 36;
 
-/// Pages of the heap.
-pub(super) const HEAP_FIRST: u64 = HEAP >> 12;
 pub(super) const MAPPINGS_FIRST: u64 = MAPPINGS >> 12;
 const STACK_END: u64 = STACK >> 12;
 /// Mappings end where the environment's own windows begin.
@@ -88,16 +86,27 @@ impl Space {
         Space {
             table: Table::new(),
             regions: Regions::new(),
-            heap_end: HEAP,
+            heap_end: 0,
             promised: 0,
             capabilities: [0; CAPABILITIES],
             many: [0; MANY],
         }
     }
 
-    /// Has a table and the stack.
+    /// Has a table, the stack, and the image's zeros.
     pub fn begin(&mut self) -> Result<(), Error> {
         self.table.begin()?;
+        let image = trusted::layout();
+        self.heap_end = image.end;
+        let zeros = Region {
+            first: image.data >> 12,
+            end: image.end >> 12,
+            protection: READ | WRITE,
+            alone: true,
+        };
+        if zeros.first < zeros.end {
+            self.regions.add(zeros).ok_or(Error::Exhausted)?;
+        }
         let stack = Region {
             first: STACK_END - STACK_LIMIT / PAGE as u64,
             end: STACK_END,
@@ -114,14 +123,38 @@ impl Space {
             return Some(entry);
         }
         let at = page << 12;
-        if !image::first().contains(&at) {
+        if !image::first().contains(&at) || !walk::has_table(at) {
             return None;
         }
         memory::page_at(at)?;
-        let flags = memory::flags_at(at);
-        let entry = Entry::new(protection(flags), Entry::THERE);
+        let protection = protection(memory::flags_at(at));
+        let entry = match at >= trusted::layout().data && protection & WRITE == 0 {
+            // It is the file's.
+            true => Entry::new(READ | WRITE, Entry::THERE | Entry::COPIED),
+            false => Entry::new(protection, Entry::THERE),
+        };
         self.table.insert(page, entry).ok()?;
         Some(entry)
+    }
+
+    /// Makes entries of the image's pages that are there, and can be copied or given back.
+    pub(super) fn notice(&mut self) {
+        let layout = trusted::layout();
+        let _ = walk::each(layout.data..layout.end, |at| {
+            self.entry(at >> 12).map(drop).ok_or(())
+        });
+    }
+
+    /// An entry of an aliased page that is not this process's own.
+    pub(super) fn alias_of(&mut self, number: u32) -> Option<Entry> {
+        let mut found = None;
+        self.table.each(0, u64::MAX, &mut |page, entry| {
+            if entry.capability() != 0 && number_of(page, entry) == Some(number) {
+                found = Some(entry);
+            }
+            Some(entry)
+        });
+        found
     }
 
     /// Makes an access possible that failed.
@@ -160,7 +193,7 @@ impl Space {
         self.table.insert(page, entry.without(Entry::THERE))?;
         let number = room::take()?;
         self.place(page, entry, number, 0)?;
-        if page < MAPPINGS_END {
+        if (trusted::layout().end >> 12..MAPPINGS_END).contains(&page) {
             self.promised = self.promised.saturating_sub(1);
         }
         Ok(())
@@ -202,7 +235,32 @@ impl Space {
         trusted::copy_page(WINDOW, at);
         let _ = calls::unmap(WINDOW, Target::SELF);
         let own = entry.without(Entry::COPIED).with_capability(0);
+        if entry.has(Entry::ALIASED)
+            && let Some(former) = memory::page_at(at)
+        {
+            self.copy_aliases(page, former, number);
+        }
         self.place(page, own, number, 0)
+    }
+
+    /// Other addresses of a page have its copy, too.
+    fn copy_aliases(&mut self, but: u64, former: u32, number: u32) {
+        self.table.each(0, u64::MAX, &mut |page, entry| {
+            let alias = entry.has(Entry::ALIASED) && entry.has(Entry::COPIED);
+            if page == but || !alias || number_of(page, entry) != Some(former) {
+                return Some(entry);
+            }
+            let own = entry.without(Entry::COPIED).with_capability(0);
+            if entry.has(Entry::HIDDEN) {
+                let _ = calls::unmap(shadow(former), Target::SELF);
+                return Some(own.with_number(number));
+            }
+            let mapping = Mapping::new(number, flags(own));
+            match trusted::bind(page << 12, mapping, 0) {
+                Ok(()) => Some(own),
+                Err(_) => Some(entry),
+            }
+        });
     }
 
     /// Binds a page that is bound nowhere.
@@ -220,7 +278,8 @@ impl Space {
     /// Has a binding allow what its entry says.
     pub(super) fn rebind(&self, page: u64, entry: Entry) -> Result<(), Error> {
         let at = page << 12;
-        if entry.capability() == 0 {
+        // What is the archive's needs no capability, and is not this process's own.
+        if entry.capability() == 0 && !entry.has(Entry::COPIED) {
             return calls::protect(at, flags(entry)).map(drop);
         }
         let number = memory::page_at(at).ok_or(Error::Unmapped)?;
@@ -302,6 +361,9 @@ impl Space {
 
     /// Takes everything away in a range.
     pub fn unmap(&mut self, first: u64, end: u64) -> Result<(), Error> {
+        if first < trusted::layout().end >> 12 {
+            self.notice();
+        }
         let untouched = self.untouched(first, end);
         self.regions.remove(first, end).ok_or(Error::Exhausted)?;
         self.promised = self.promised.saturating_sub(untouched);
@@ -362,6 +424,15 @@ pub(super) fn hide(page: u64, entry: Entry, capabilities: &[u64; CAPABILITIES]) 
     let entry = entry.with(used(at)).with(Entry::HIDDEN).with_number(number);
     let _ = calls::unmap(at, Target::SELF);
     entry
+}
+
+/// The number of the page of an entry.
+fn number_of(page: u64, entry: Entry) -> Option<u32> {
+    match (entry.has(Entry::THERE), entry.has(Entry::HIDDEN)) {
+        (false, _) => None,
+        (true, true) => Some(entry.number()),
+        (true, false) => memory::page_at(page << 12),
+    }
 }
 
 fn allows(protection: u64, needed: u64) -> bool {

@@ -6,15 +6,15 @@ use core::ptr::NonNull;
 
 use postern_aegis::calls::{self, Target};
 use postern_aegis::{Error, Mapping, PAGE, memory, pages};
-use postern_exos_abi::address::PRIVATE;
+use postern_exos_abi::address::{FIRST_TABLE, PRIVATE};
 use postern_exos_pages::entry::Entry;
 
 use crate::memory::room;
 
-/// From one area of a table to the next. It grows by moving from one to the other.
+/// From one area of larger tables to the next. A table grows by moving from one to the other.
 const SPAN: u64 = 1 << 32;
 /// Pages of the first table.
-const FIRST: u64 = 4;
+const FIRST: u64 = 1;
 const WORDS: usize = PAGE / 8;
 
 /// The table.
@@ -36,6 +36,11 @@ impl Table {
         Table { at: 0, pages: 0 }
     }
 
+    /// The addresses of its pages.
+    pub fn pages(&self) -> impl Iterator<Item = u64> + use<> {
+        (self.at..).step_by(PAGE).take(self.pages as usize)
+    }
+
     fn words(&self) -> (u64, usize) {
         (self.at, self.pages as usize * WORDS)
     }
@@ -43,7 +48,7 @@ impl Table {
     /// Has a table from now on.
     pub fn begin(&mut self) -> Result<(), Error> {
         if self.at == 0 {
-            *self = Table::made(PRIVATE, FIRST)?;
+            *self = Table::made(FIRST_TABLE, FIRST)?;
         }
         Ok(())
     }

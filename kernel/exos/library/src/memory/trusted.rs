@@ -32,12 +32,46 @@ pub fn bind(to: u64, mapping: Mapping, capability: u64) -> Result<(), Error> {
     }
 }
 
+/// A word of the processor's tables of this space.
+#[inline(always)]
+pub fn entry(at: u64) -> u64 {
+    // SAFETY: the kernel has the tables bound there, to be read; the caller has seen that the one above
+    // is there. What is not raises an exception, and changes no memory.
+    unsafe { (at as *const u64).read_volatile() }
+}
+
 /// Copies a page to another, both bound, and to none of which Rust has a reference.
 pub fn copy_page(to: u64, from: u64) {
     // SAFETY: the target is a window of the library's alone. What is read is bytes, bound.
     unsafe {
         asm!("rep movsq", inout("rcx") PAGE / 8 => _, inout("rdi") to => _, inout("rsi") from => _,
             options(nostack, preserves_flags));
+    }
+}
+
+/// The program's image, as the link script says: the library's own data, whose pages are there from
+/// the beginning; other data, and zeros; where it ends, and the heap begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// The library's own.
+    pub own: u64,
+    /// Pages that are copied, or come, before they are stored to.
+    pub data: u64,
+    /// Behind all.
+    pub end: u64,
+}
+
+/// Where what stands.
+pub fn layout() -> Layout {
+    unsafe extern "C" {
+        static image_own: u8;
+        static image_data: u8;
+        static image_end: u8;
+    }
+    Layout {
+        own: &raw const image_own as u64,
+        data: &raw const image_data as u64,
+        end: &raw const image_end as u64,
     }
 }
 

@@ -1,10 +1,9 @@
-//! A process that is a copy: its memory is copied or shared page by page, as this process's own tables
-//! say, and it begins like every program, sees in its memory that it is a copy, and goes on where
+//! A process that is a copy: its memory is the same until one of both stores there, but for what the
+//! library itself needs to copy a page, which is copied at once. It begins like every program, sees in its memory that it is a copy, and goes on where
 //! this process was.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use postern_aegis::address::{GUARANTEED, TABLES};
 use postern_aegis::records::Page;
 use postern_aegis::{Error, Mapping, PAGE, books, context, entry, image, memory};
 use postern_exos_abi::address::START;
@@ -25,6 +24,9 @@ static FS: AtomicU64 = AtomicU64::new(0);
 
 /// Pages that a copy may have beyond those that this process has.
 const MORE: u64 = 64;
+
+/// Bytes below the stack pointer that whoever comes back from `fork` stores to at once.
+const HOT: u64 = 256;
 
 /// Makes it, with the registers that the caller has saved; its number.
 pub(super) fn copy() -> Result<u32, Errno> {
@@ -53,7 +55,20 @@ pub(super) fn copy() -> Result<u32, Errno> {
 
 fn fill(space: &Space, pid: u32) -> Result<(), Error> {
     let mut keep = |pages: &[u32], writes| registry::keep(pages, writes).map_err(|_| Error::Quota);
-    crate::memory::share(space.target, &mut keep)?;
+    // Both go on in the last pages of the stack, so a fault for each would cost more than a copy.
+    let top = trusted::stack_pointer();
+    let page = |at: u64| at & !(PAGE as u64 - 1);
+    let hot = page(top - HOT)..page(top) + PAGE as u64;
+    crate::memory::share(space.target, hot.clone(), &mut keep)?;
+    for at in hot.step_by(PAGE) {
+        if memory::page_at(at).is_some() {
+            space.copy(at, memory::flags_at(at))?;
+        }
+    }
+    // Text and constants, which the table does not know if nobody asked for them.
+    for at in crate::memory::constants() {
+        share_or_copy(space, at)?;
+    }
     second_segment(space)?;
     for index in 0..PAGES {
         let at = START + (index * PAGE) as u64;
@@ -68,19 +83,24 @@ fn fill(space: &Space, pid: u32) -> Result<(), Error> {
         }
     }
     files::inherit(space)?;
-    each_page(|at, entry| one_page(space, at, entry))
+    // Pipes and shared memory are inherited already.
+    crate::memory::each_unknown(area::START..area::END, |at| share_or_copy(space, at))?;
+    for at in crate::memory::eager() {
+        space.copy(at, Mapping::WRITE)?;
+    }
+    Ok(())
 }
 
 /// Text of entries is shared, their memory begins as it did.
 fn second_segment(space: &Space) -> Result<(), Error> {
     let (at_initial, word) = entry::initial();
     for at in image::SECOND.step_by(PAGE).skip(1) {
-        let Some(page) = memory::page_at(at) else {
+        if memory::page_at(at).is_none() {
             break;
-        };
+        }
         let flags = memory::flags_at(at);
         if flags & Mapping::WRITE == 0 {
-            share_or_copy(space, at, page, flags)?;
+            share_or_copy(space, at)?;
         } else if at == at_initial & !(PAGE as u64 - 1) {
             space.word(at, flags, at_initial - at, word)?;
         } else {
@@ -90,7 +110,11 @@ fn second_segment(space: &Space) -> Result<(), Error> {
     Ok(())
 }
 
-fn share_or_copy(space: &Space, at: u64, page: u32, flags: u64) -> Result<(), Error> {
+/// A page that is everybody's is the same, others are copied.
+fn share_or_copy(space: &Space, at: u64) -> Result<(), Error> {
+    let (Some(page), flags) = (memory::page_at(at), memory::flags_at(at)) else {
+        return Ok(());
+    };
     let everybodys = |page: &Page| {
         let name = match flags & Mapping::WRITE {
             0 => &page.read,
@@ -103,49 +127,6 @@ fn share_or_copy(space: &Space, at: u64, page: u32, flags: u64) -> Result<(), Er
     } else {
         space.copy(at, flags).map(drop)
     }
-}
-
-fn one_page(space: &Space, at: u64, entry: u64) -> Result<(), Error> {
-    if !crate::memory::is_copied(at) {
-        return Ok(());
-    }
-    let page = (entry >> 12 & 0xff_ffff_ffff) as u32;
-    share_or_copy(space, at, page, memory::flags_at(at))
-}
-
-/// Calls for each page below the second segment that is bound in this space: its address, and the
-/// processor's entry.
-fn each_page(mut each: impl FnMut(u64, u64) -> Result<(), Error>) -> Result<(), Error> {
-    // The processor's tables appear as memory, the upper levels within the lower: the entry of the
-    // table that has an address's entry is the entry of that entry's address.
-    let slot = |address: u64| TABLES + (address >> 12) * 8;
-    let word = |address: u64, level: u32| {
-        let at = (0..level).fold(address, |at, _| slot(at) & !7);
-        trusted::entry(at)
-    };
-    let span = |level: u32| 1u64 << (12 + 9 * (level - 1));
-    let mut at = 0;
-    while at < GUARANTEED {
-        // Pipes and shared memory: `files::inherit` binds those.
-        if at == area::START {
-            at = area::END;
-        }
-        let empty = [4, 3, 2]
-            .into_iter()
-            .find(|level| word(at, *level) & 1 == 0);
-        if let Some(level) = empty {
-            at = (at / span(level) + 1) * span(level);
-            continue;
-        }
-        for page in (at..at + span(2)).step_by(PAGE) {
-            let entry = word(page, 1);
-            if entry & 1 != 0 {
-                each(page, entry)?;
-            }
-        }
-        at += span(2);
-    }
-    Ok(())
 }
 
 /// In a copy: goes on where the process that it is a copy of was. In others: nothing.

@@ -93,7 +93,10 @@ exos_signalled:
 .section .bss.exos_process, "aw", @nobits
 .balign 16
 fork_state:
-    .skip 80
+    .skip 56
+.global fork_pointer
+fork_pointer:
+    .skip 24
 .global exos_interrupted
 exos_interrupted:
     .skip 144

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::calls::Target;
-use postern_aegis::{Error, ROOT, calls, entry, slices, start};
+use postern_aegis::{Error, ROOT, books, calls, entry, slices, start};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::mailbox::Mailbox;
 use postern_exos_abi::request::Operation;
@@ -117,7 +117,12 @@ pub fn keep(pages: &[u32], writes: bool) -> Result<[u64; 2], Errno> {
         return Err(errno::INVAL);
     }
     for (page, place) in pages.iter().zip(places) {
-        postern_aegis::pages::patiently(|| calls::give(*page, ROOT)).map_err(|_| errno::NOMEM)?;
+        // It may have been given before, when the request failed that was to follow.
+        let owner = books::page(*page).map(|page| page.owner.load(Relaxed));
+        if owner != Some(ROOT) {
+            postern_aegis::pages::patiently(|| calls::give(*page, ROOT))
+                .map_err(|_| errno::NOMEM)?;
+        }
         place.store(*page, Relaxed);
     }
     let words = [pages.len() as u64, u64::from(writes), 0, 0];

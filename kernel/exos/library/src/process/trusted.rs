@@ -24,6 +24,7 @@ unsafe extern "C" {
     fn _start();
     safe fn __errno() -> *mut c_int;
     static mut exos_interrupted: Interrupted;
+    static fork_pointer: u64;
 }
 
 /// Where the process's number stands on its start page; its parent's follows.
@@ -48,12 +49,10 @@ pub fn table() -> &'static Table {
     unsafe { &*(TABLE as *const Table) }
 }
 
-/// A word of the processor's tables of this space.
-#[inline(always)]
-pub fn entry(at: u64) -> u64 {
-    // SAFETY: the kernel has the tables bound there, to be read; the caller has seen that the one above
-    // is there. What is not raises an exception, and changes no memory.
-    unsafe { (at as *const u64).read_volatile() }
+/// The stack pointer with which `fork` goes on.
+pub fn stack_pointer() -> u64 {
+    // SAFETY: a word that `fork` has stored.
+    unsafe { fork_pointer }
 }
 
 /// Where programs begin.
