@@ -182,8 +182,8 @@ pub fn yield_slice() {
     let _ = trusted::give_away(0, None, Call::Yield);
 }
 
-/// Ends this slice and has none until an event is raised, unless something is so already. Functions for
-/// events are registered ([`on_events`]); without any this is a yield.
+/// Ends this slice and has none until an event is raised or a request comes, unless something is so
+/// already. Functions for events are registered ([`on_events`]); without any this is a yield.
 pub fn sleep_unless(is: impl Fn() -> bool) {
     trusted::set_asleep(true);
     if !is() {

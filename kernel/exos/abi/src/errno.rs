@@ -34,6 +34,7 @@ pub const ROFS: Errno = Errno(30);
 pub const PIPE: Errno = Errno(32);
 pub const RANGE: Errno = Errno(34);
 pub const NOSYS: Errno = Errno(38);
+pub const PROTO: Errno = Errno(71);
 pub const NAMETOOLONG: Errno = Errno(36);
 pub const TIMEDOUT: Errno = Errno(110);
 pub const NOTSUP: Errno = Errno(95);

@@ -1,5 +1,6 @@
 //! Requests to the registry: five words, the first an [`Operation`] with the version in its upper
-//! half. The answer's first word is 0, or below zero an error number of C.
+//! half. The answer's first word is 0, or below zero an error number of C:
+//! [`errno::PROTO`](crate::errno::PROTO) if the registry is of another version.
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub enum Operation {
     /// Pages whose numbers stand in the mailbox, and which were given to the registry: `count`,
     /// whether a capability to write is wanted → capability to read, capability to write.
     Keep = 5,
-    /// More pages for the caller: how many.
+    /// More pages for the caller: how many. 0: what nobody binds any more becomes free now.
     Room = 6,
     /// A limit of the tree below the caller: what, value. Only down.
     Limit = 7,
@@ -26,13 +27,15 @@ pub enum Operation {
     Reap = 9,
     /// A signal: `pid`, number.
     Kill = 10,
-    /// One slice more or fewer for a process: `pid`, 1 or -1.
+    /// One slice more or fewer for a process: `pid`, 1 or -1. One fewer is
+    /// [`errno::BUSY`](crate::errno::BUSY) until the process has freed one or lost one by force.
     Slice = 11,
 }
 
 impl Operation {
-    /// The operation of a request's first word, and its version.
-    pub fn of(word: u64) -> Option<(Operation, u32)> {
+    /// The operation of a request's first word, whose upper half is the version that it is of: another
+    /// version's numbers mean something else.
+    pub fn of(word: u64) -> Option<Operation> {
         const ALL: [Operation; 11] = [
             Operation::Create,
             Operation::Start,
@@ -46,8 +49,9 @@ impl Operation {
             Operation::Kill,
             Operation::Slice,
         ];
-        let operation = *ALL.get((word as u32).checked_sub(1)? as usize)?;
-        Some((operation, (word >> 32) as u32))
+        let own = (word >> 32) as u32 == crate::VERSION;
+        let operation = ALL.get((word as u32).checked_sub(1)? as usize);
+        operation.filter(|_| own).copied()
     }
 
     /// A request's first word.
@@ -63,15 +67,14 @@ mod tests {
     #[test]
     fn words_are_operations() {
         for number in 0..20 {
-            if let Some((operation, version)) = Operation::of(number | 7 << 32) {
-                assert_eq!((operation as u64, version), (number, 7));
-            } else {
-                assert!(number == 0 || number > 11, "{number}");
+            let of = |version: u64| Operation::of(number | version << 32);
+            match of(crate::VERSION.into()) {
+                Some(operation) => assert_eq!(operation as u64, number),
+                None => assert!(number == 0 || number > 11, "{number}"),
             }
+            assert_eq!(of(0), None);
+            assert_eq!(of(u64::from(crate::VERSION) + 1), None);
         }
-        assert_eq!(
-            Operation::of(Operation::Keep.word()),
-            Some((Operation::Keep, crate::VERSION))
-        );
+        assert_eq!(Operation::of(Operation::Keep.word()), Some(Operation::Keep));
     }
 }

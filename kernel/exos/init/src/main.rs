@@ -10,29 +10,39 @@
 //! | `keeper` | pages that were given to be kept for several |
 //! | `public` | what everybody reads: the table, the archive's directory |
 //! | `making` | environments for processes |
-//! | `registry` | processes: numbers, births, ends, who may act on whom |
+//! | `registry` | what is known of processes |
+//! | `slices`, `accounts` | what they have, and may have |
+//! | `births`, `ends` | how they come and go |
+//! | `acts` | who may act on whom |
 //! | `serve` | requests, decoded |
 //! | `first` | the first process |
 //!
 //! Requests come as functions that interrupt the main program: whoever finds the registry's lock
-//! taken is told to come again.
+//! taken is told to come again. The main program sleeps while there is nothing for it to do: a registry
+//! that runs on one processor cannot be entered from another.
 #![no_std]
 #![no_main]
 
+mod accounts;
+mod acts;
+mod births;
+mod ends;
 mod first;
 mod keeper;
 mod making;
 mod public;
 mod registry;
 mod serve;
+mod slices;
 mod tree;
 mod trusted;
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use postern_aegis::abi::Context;
 use postern_aegis::abi::call::NAME_EVERYBODY;
 use postern_aegis::records::CONSOLE;
-use postern_aegis::{calls, entry, println, start};
+use postern_aegis::{calls, entry, println, start, time};
 
 use crate::registry::Registry;
 use crate::trusted::Guarded;
@@ -45,6 +55,12 @@ static REGISTRY: Guarded<Registry> = Guarded::new(Registry::new());
 /// Somebody may have ended since the registry looked.
 static DEATHS: AtomicBool = AtomicBool::new(false);
 
+/// Something may be free that nobody binds any more.
+static LOOKS: AtomicBool = AtomicBool::new(false);
+
+/// Microseconds after which the registry looks in any case.
+const PERIOD: u64 = 20_000;
+
 fn main() -> ! {
     let _ = calls::rename_holding(CONSOLE, NAME_EVERYBODY, NAME_EVERYBODY);
     let begun = REGISTRY.attempt(|registry| {
@@ -56,22 +72,38 @@ fn main() -> ! {
         println!("init: the first process: {error}");
         let _ = calls::stop(1);
     }
-    entry::on_events(|_| DEATHS.store(true, Relaxed));
+    entry::on_events(|events| {
+        if events & Context::EVENT_CHILD != 0 {
+            DEATHS.store(true, Relaxed);
+        }
+        if events & Context::EVENT_ALARM != 0 {
+            LOOKS.store(true, Relaxed);
+        }
+    });
     entry::on_request(serve::request);
+    let _ = time::alarm(PERIOD);
     loop {
-        REGISTRY.attempt(|registry| {
-            if DEATHS.swap(false, Relaxed) {
-                registry.find_dead();
-                registry.keeper.look();
-            }
-            if registry.wanting {
-                registry.give_wanted();
-            }
-            registry.keeper.sweep();
-            registry.settle();
-        });
-        entry::yield_slice();
+        let wanting = REGISTRY.attempt(tend);
+        let awake = || DEATHS.load(Relaxed) || LOOKS.load(Relaxed) || wanting != Some(false);
+        entry::sleep_unless(awake);
     }
+}
+
+/// What nobody asks for: whether there is more to do soon.
+fn tend(registry: &mut Registry) -> bool {
+    let mut looks = LOOKS.swap(false, Relaxed);
+    if DEATHS.swap(false, Relaxed) {
+        registry.find_dead();
+        looks = true;
+    }
+    if registry.wanting {
+        registry.give_wanted();
+    }
+    if looks {
+        registry.sweep();
+        let _ = time::alarm(PERIOD);
+    }
+    registry.wanting
 }
 
 /// The machine stops as the first process ended.

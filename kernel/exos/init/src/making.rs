@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis::abi::call::{PAGES, RIGHT_CONTROL, SLICES};
+use postern_aegis::abi::call::{PAGES, RIGHT_CONTROL};
 use postern_aegis::calls::{self, Target};
 use postern_aegis::{Error, Mapping, address, books, memory, pages};
 use postern_exos_abi::address::MAILBOX;
@@ -40,6 +40,15 @@ impl Made {
     pub fn end(self) {
         if self.lives() {
             let _ = calls::destroy(self.target());
+        }
+    }
+
+    /// Slices that it has.
+    pub fn slices(self) -> u32 {
+        let record = books::environment(self.environment);
+        match record.birth.load(Relaxed) == self.birth {
+            true => record.slices.load(Relaxed),
+            false => 0,
         }
     }
 
@@ -95,12 +104,6 @@ fn begin(context: u32, entry: u64) -> Result<(), Error> {
 fn furnish(made: Made, context: u32, room: u32, mailbox: u32) -> Result<(), Error> {
     let with = made.target();
     calls::quota(made.environment, PAGES, 2, room)?;
-    calls::quota(
-        made.environment,
-        SLICES,
-        0,
-        postern_aegis::abi::SLICES as u32,
-    )?;
     let bind = |at, page, flags| memory::map(at, Mapping::new(page, flags), 0, with);
     bind(address::GUARANTEED, context, Mapping::WRITE)?;
     bind(MAILBOX, mailbox, Mapping::WRITE)?;

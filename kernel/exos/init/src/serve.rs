@@ -4,14 +4,14 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::entry::{self, Message};
 use postern_aegis::{ROOT, books, calls, slices};
+use postern_exos_abi::VERSION;
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::request::Operation;
-use postern_exos_abi::signal::{self, COUNT};
-use postern_exos_abi::table::{PROCESSES, state};
+use postern_exos_abi::signal;
 
 use crate::registry::{Registry, refusal};
 use crate::tree::What;
-use crate::{DEATHS, REGISTRY, trusted};
+use crate::{DEATHS, LOOKS, REGISTRY, trusted};
 
 /// An answer: words behind the first, and who goes on instead of the caller.
 type Answer = ([u64; 3], Option<u16>);
@@ -30,15 +30,13 @@ extern "C" fn serve(message: &mut Message) {
     let answer = REGISTRY.attempt(|registry| {
         if DEATHS.swap(false, Relaxed) {
             registry.find_dead();
-            registry.keeper.look();
+            LOOKS.store(true, Relaxed);
         }
         let slot = registry.slot_of_environment(caller).ok_or(errno::SRCH)?;
         match answer(registry, slot, words) {
             Err(errno::NOMEM) => {
                 // What nobody binds any more is free first.
-                registry.keeper.look();
-                registry.keeper.sweep();
-                registry.settle();
+                registry.sweep();
                 answer(registry, slot, words)
             }
             answer => answer,
@@ -73,7 +71,10 @@ fn answer(
     words: [u64; entry::WORDS],
 ) -> Result<Answer, Errno> {
     let [first, a, b, c, d] = words;
-    let (operation, _) = Operation::of(first).ok_or(errno::NOSYS)?;
+    if (first >> 32) as u32 != VERSION {
+        return Err(errno::PROTO);
+    }
+    let operation = Operation::of(first).ok_or(errno::NOSYS)?;
     let nothing = Ok(([0; 3], None));
     match operation {
         Operation::Create => {
@@ -96,10 +97,6 @@ fn answer(
             Ok(([0; 3], Some(made.environment)))
         }
         Operation::Keep => {
-            if a == 0 {
-                // Nothing is given: something may be bound no more.
-                registry.keeper.look();
-            }
             let [read, write] = registry.keep(slot, a, b != 0)?;
             Ok(([read, write, 0], None))
         }
@@ -122,54 +119,20 @@ fn answer(
             Ok(([status, ran, 0], None))
         }
         Operation::Kill => {
-            kill(registry, slot, a, b)?;
+            registry.kill(slot, a, b)?;
             nothing
         }
         Operation::Slice => {
             let of = registry.slot_of(a)?;
-            if !registry.descends(of, slot) || b != 1 {
+            if !registry.descends(of, slot) {
                 return Err(errno::PERM);
             }
-            registry.environment(of).ok_or(errno::SRCH)?;
-            registry.add_slice(of)?;
+            match b as i64 {
+                1 => registry.add_slice(of)?,
+                -1 => registry.remove_slice(of)?,
+                _ => return Err(errno::INVAL),
+            }
             nothing
         }
-    }
-}
-
-/// A signal for a process; for number 0, for the caller and all below it.
-fn kill(registry: &mut Registry, from: usize, pid: u64, number: u64) -> Result<(), Errno> {
-    let number = u32::try_from(number).map_err(|_| errno::INVAL)?;
-    if number >= COUNT {
-        return Err(errno::INVAL);
-    }
-    if pid != 0 {
-        let to = registry.slot_of(pid)?;
-        return registry.signal(from, to, number);
-    }
-    // Who descends is asked before anybody ends: then children are others'.
-    let mut below = [false; PROCESSES];
-    for (slot, below) in below.iter_mut().enumerate() {
-        *below = slot != from && registry.is(slot) && registry.descends(slot, from);
-    }
-    for (slot, _) in below.iter().enumerate().filter(|(_, below)| **below) {
-        let _ = registry.signal(from, slot, number);
-    }
-    registry.signal(from, from, number)
-}
-
-impl Registry {
-    /// Whether there is a process.
-    fn is(&self, slot: usize) -> bool {
-        self.environment(slot).is_some() && self.pid(slot) != 0
-    }
-
-    /// The environment of a process's parent.
-    fn parent_of(&self, slot: usize) -> Option<u16> {
-        let parent = self.slot_of(self.parent(slot).into()).ok()?;
-        let lives = self.state(parent) == state::LIVES;
-        self.environment(parent)
-            .filter(|_| lives)
-            .map(|made| made.environment)
     }
 }

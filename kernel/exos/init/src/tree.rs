@@ -129,6 +129,11 @@ impl Trees {
         Ok(number as u8)
     }
 
+    /// A limit.
+    pub fn limit(&self, tree: u8, what: What) -> u32 {
+        self.trees[usize::from(tree) % TREES].limits[what as usize]
+    }
+
     /// Lowers a limit.
     pub fn lower(&mut self, tree: u8, what: What, value: u32) -> Result<(), Errno> {
         let limit = &mut self.trees[usize::from(tree) % TREES].limits[what as usize];

@@ -90,6 +90,37 @@ static void scribbled(void)
 	check("scribbled", sane, "somebody's memory changed, or a process ended by it");
 }
 
+/* Writers that are ended in the middle: the reader hears of the end, each time. */
+static void ended(void)
+{
+	static char bytes[5000];
+	int ends[2], heard = 1, status;
+
+	for (int round = 0; round < 20 && heard; round++) {
+		pid_t child;
+		ssize_t got;
+
+		if (pipe(ends) != 0) {
+			check("ended.pipe", 0, strerror(errno));
+			return;
+		}
+		child = fork();
+		if (child == 0)
+			for (;;)
+				if (write(ends[1], bytes, sizeof bytes) < 0)
+					_exit(1);
+		close(ends[1]);
+		for (int k = 0; k < round; k++)
+			heard &= read(ends[0], bytes, sizeof bytes) > 0;
+		kill(child, SIGKILL);
+		while ((got = read(ends[0], bytes, sizeof bytes)) > 0)
+			;
+		heard &= got == 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+		close(ends[0]);
+	}
+	check("ended", heard, "a pipe has no end");
+}
+
 /* Readers that end in the middle: the writer is told, and not ended, if it says so. */
 static void nobody_reads(void)
 {
@@ -154,11 +185,41 @@ static void strangers(void)
 	check("forgotten", refused(child, SIGKILL, ESRCH), "a process that was waited for is still known");
 }
 
+/* As many children as there may be, twice: the second time as many as the first. */
+static void all(void)
+{
+	int counts[2] = { 0, 0 };
+
+	for (int round = 0; round < 2; round++) {
+		static pid_t children[300];
+
+		while (counts[round] < 300) {
+			pid_t child = fork();
+
+			if (child == 0)
+				for (;;)
+					pause();
+			if (child < 0)
+				break;
+			children[counts[round]++] = child;
+		}
+		for (int k = 0; k < counts[round]; k++)
+			kill(children[k], SIGKILL);
+		for (int k = 0; k < counts[round]; k++)
+			if (waitpid(children[k], NULL, 0) != children[k])
+				check("all.wait", 0, strerror(errno));
+	}
+	printf("children: %d, then %d\n", counts[0], counts[1]);
+	check("all", counts[0] > 10 && counts[0] < 300 && counts[0] == counts[1], "something of them is left");
+}
+
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	scribbled();
+	ended();
 	nobody_reads();
 	strangers();
+	all();
 	return failures != 0;
 }

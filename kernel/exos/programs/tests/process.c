@@ -158,6 +158,21 @@ static void waits(void)
 	CHECK(waitpid(1, &status, 0) == -1 && errno == ECHILD);
 }
 
+static void orphans(void)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (fork() == 0) {
+			usleep(50000);
+			_exit(5);
+		}
+		_exit(0);
+	}
+	CHECK(status_of(pid) == 0);
+	/* It is nobody's to wait for, and goes by itself. */
+	CHECK(wait(NULL) == -1 && errno == ECHILD);
+}
+
 static void table_says_it(void)
 {
 	pid_t pid = fork();
@@ -198,6 +213,24 @@ static void many_one_after_the_other(void)
 	}
 }
 
+/* Under a parent that is not the first process: what is kept for each is given back to those who may have it. */
+static void pipes_one_after_the_other(void)
+{
+	for (int round = 0; round < 200; round++) {
+		int ends[2];
+		char byte = 0;
+		CHECK(pipe(ends) == 0);
+		pid_t pid = fork();
+		if (pid == 0)
+			_exit(write(ends[1], "x", 1) == 1 ? 0 : 1);
+		CHECK(pid > 0);
+		close(ends[1]);
+		CHECK(read(ends[0], &byte, 1) == 1 && byte == 'x');
+		CHECK(status_of(pid) == 0);
+		close(ends[0]);
+	}
+}
+
 int main(int count, char **words)
 {
 	own = words[0];
@@ -210,8 +243,10 @@ int main(int count, char **words)
 	RUN(no_such_program);
 	RUN(ends_by_signals);
 	RUN(waits);
+	RUN(orphans);
 	RUN(table_says_it);
 	RUN(times_are_counted);
 	RUN(many_one_after_the_other);
+	RUN(pipes_one_after_the_other);
 	return failures != 0;
 }

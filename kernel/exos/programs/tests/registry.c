@@ -54,9 +54,9 @@ static uint64_t bad(void)
 
 static void requests_of_nobody(void)
 {
-	CHECK(ask(0, 0, 0, 0, 0) == -ENOSYS);
+	CHECK(ask(OF(0), 0, 0, 0, 0) == -ENOSYS);
 	CHECK(ask(OF(OPERATIONS), 0, 0, 0, 0) == -ENOSYS);
-	CHECK(ask(~0ULL, 0, 0, 0, 0) == -ENOSYS);
+	CHECK(ask(OF(~0U), 0, 0, 0, 0) == -ENOSYS);
 	CHECK(ask(OF(START), 1, 0, 0, 0) == -EPERM);
 	CHECK(ask(OF(START), 9999, 0, 0, 0) == -ESRCH);
 	CHECK(ask(OF(COMMIT), 0, 0, 0, 0) == -EINVAL);
@@ -71,6 +71,29 @@ static void requests_of_nobody(void)
 		CHECK(ask(OF(SLICE), 1, 1, 0, 0) == -EPERM);
 		CHECK(ask(OF(KILL), 1, SIGKILL, 0, 0) == -EPERM);
 	}
+}
+
+/* What numbers mean elsewhere is not known here: nothing is done. */
+static void requests_of_other_versions(void)
+{
+	for (uint64_t operation = 0; operation <= OPERATIONS; operation++) {
+		CHECK(ask(operation, (uint64_t)getpid(), 1, 0, 0) == -EPROTO);
+		CHECK(ask(operation | 2ULL << 32, (uint64_t)getpid(), 1, 0, 0) == -EPROTO);
+		CHECK(ask(operation | 0xffffffffULL << 32, (uint64_t)getpid(), 1, 0, 0) == -EPROTO);
+	}
+}
+
+/* Pages that nobody gave, that are the registry's own, or that are none. */
+static void pages_of_others(void)
+{
+	CHECK(ask(OF(KEEP), 1009, 1, 0, 0) == -EINVAL);
+	CHECK(ask(OF(KEEP), ~0ULL, 1, 0, 0) == -EINVAL);
+	for (uint32_t page = 0; page < 40000; page += 7) {
+		NUMBERS[0] = page;
+		CHECK(ask(OF(KEEP), 1, 1, 0, 0) == -EPERM);
+	}
+	NUMBERS[0] = ~0U;
+	CHECK(ask(OF(KEEP), 1, 1, 0, 0) == -EPERM);
 }
 
 static void processes_never_begun(void)
@@ -194,6 +217,8 @@ static void nothing_is_lost(void)
 int main(void)
 {
 	RUN(requests_of_nobody);
+	RUN(requests_of_other_versions);
+	RUN(pages_of_others);
 	RUN(processes_never_begun);
 	RUN(anything);
 	RUN(who_corrupts_itself);

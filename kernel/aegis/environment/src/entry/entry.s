@@ -402,6 +402,8 @@ request:
     movq %r8, M_WORDS+24(%r11)
     movq %r10, M_WORDS+32(%r11)
     incl queue_tail(%rip)
+    leaq begin(%rip), %rax      # who sleeps is awake: it serves this over the ends of slices, and looks what came of it
+    movabsq %rax, CONTEXT + BEGIN
     jmp landed
 full:                           # the caller hears that, though it may run elsewhere for a moment
     testl %ecx, %ecx

@@ -32,6 +32,7 @@ global_asm!(
     ".set RECORD_SHIFT, {record_shift}",
     ".set UPCALLED, {upcalled}",
     ".set GS, {gs}",
+    ".set BEGIN, {begin}",
     include_str!("entry.s"),
     include_str!("procedure.s"),
     include_str!("upcall.s"),
@@ -48,6 +49,7 @@ global_asm!(
     record_shift = const size_of::<Environment>().trailing_zeros(),
     upcalled = const offset_of!(Context, upcalled),
     gs = const offset_of!(Context, gs),
+    begin = const offset_of!(Context, begin),
     last_processor = const *claim::RUNNING.end(),
     options(att_syntax)
 );

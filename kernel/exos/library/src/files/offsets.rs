@@ -11,7 +11,7 @@ use postern_exos_abi::start::Head;
 use postern_exos_load::space::Space;
 
 use crate::files::trusted;
-use crate::process::registry;
+use crate::process::{registry, signals};
 
 /// Pages at most.
 const PAGES: usize = 4;
@@ -70,6 +70,7 @@ pub fn word(place: u64) -> &'static AtomicU64 {
 
 /// Has others be able to bind the pages that there are.
 pub fn share() -> Result<(), Error> {
+    let _busy = signals::hold();
     for page in 0..PAGES {
         let number = NUMBERS[page].load(Relaxed);
         if number == 0 || CAPABILITIES[page].load(Relaxed) != 0 {

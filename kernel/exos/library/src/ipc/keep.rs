@@ -7,7 +7,7 @@ use postern_exos_abi::errno;
 
 use crate::ipc::area;
 use crate::memory::room;
-use crate::process::registry;
+use crate::process::{registry, signals};
 
 /// Pages that were made together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,9 +28,9 @@ const ATTEMPTS: u32 = 16;
 pub fn fresh(at: impl Iterator<Item = u64> + Clone, numbers: &mut [u32]) -> Result<Kept, Error> {
     for _ in 0..ATTEMPTS {
         match take(at.clone(), numbers) {
-            // It frees what nobody binds when it is asked for room, or has a slice.
+            // What others have left is free when they are gone, and the registry has looked.
             Err(Error::Quota | Error::Exhausted) => {
-                let _ = room::ask(0);
+                room::sweep();
                 entry::yield_slice();
             }
             result => return result,
@@ -60,6 +60,7 @@ fn take(at: impl Iterator<Item = u64> + Clone, numbers: &mut [u32]) -> Result<Ke
 }
 
 fn keep(numbers: &[u32]) -> Result<Kept, Error> {
+    let _busy = signals::hold();
     let [read, write] = registry::keep(numbers, true).map_err(|error| match error {
         errno::NOMEM => Error::Quota,
         _ => Error::Denied,

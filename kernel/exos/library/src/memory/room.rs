@@ -9,13 +9,28 @@ use postern_exos_abi::request::Operation;
 /// Pages that are asked for at least.
 const STEP: u64 = 256;
 
+/// Pages that a call needs at most: one, and tables of all levels with their links.
+const LEAST: u64 = 8;
+
 /// Slices that the registry is waited for. There is an end, since whoever asks may stand in the
 /// middle of another request.
 const PATIENCE: u32 = 4096;
 
-/// Asks the registry for so many pages more.
+/// Asks the registry for so many pages more, and some besides if there are.
 pub fn ask(more: u64) -> Result<(), Error> {
-    let words = [Operation::Room.word(), more.max(STEP), 0, 0, 0];
+    request(more.max(STEP)).or_else(|error| match more < STEP {
+        true => request(more),
+        false => Err(error),
+    })
+}
+
+/// Has the registry free what nobody binds any more.
+pub fn sweep() {
+    let _ = request(0);
+}
+
+fn request(more: u64) -> Result<(), Error> {
+    let words = [Operation::Room.word(), more, 0, 0, 0];
     for _ in 0..PATIENCE {
         match entry::request(ROOT, words) {
             Ok([0, ..]) => return Ok(()),
@@ -33,7 +48,7 @@ pub fn ask(more: u64) -> Result<(), Error> {
 pub fn patiently<T>(mut call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
     match call() {
         Err(Error::Quota) => {
-            ask(STEP)?;
+            ask(LEAST)?;
             call()
         }
         result => result,

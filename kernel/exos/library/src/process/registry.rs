@@ -109,8 +109,16 @@ pub fn add_slice(pid: u32) -> Result<(), Errno> {
     ask(Operation::Slice, [pid.into(), 1, 0, 0]).map(drop)
 }
 
+/// One slice fewer for a process below this one, or itself. It may have freed one before; otherwise one
+/// is taken from it, and this comes back when that is done.
+pub fn remove_slice(pid: u32) -> Result<(), Errno> {
+    ask(Operation::Slice, [pid.into(), -1i64 as u64, 0, 0]).map(drop)
+}
+
 /// Gives own pages to the registry to be kept for several processes: the capabilities to read and, if
-/// asked, to write them. They stay bound where they are here, and are free when nobody binds them.
+/// asked, to write them. They stay bound where they are here, and are free when nobody binds them. What
+/// is given and not kept is within this process's room: callers have signals held, whose handlers could
+/// fill that meanwhile.
 pub fn keep(pages: &[u32], writes: bool) -> Result<[u64; 2], Errno> {
     let places = &mailbox().numbers;
     if pages.len() > places.len() {
@@ -129,9 +137,9 @@ pub fn keep(pages: &[u32], writes: bool) -> Result<[u64; 2], Errno> {
     ask(Operation::Keep, words).map(|[read, write, ..]| [read, write])
 }
 
-/// Has pages found that were kept and are bound no more, at the registry's next slice.
+/// Has pages found that were kept and are bound no more.
 pub fn look() {
-    let _ = ask(Operation::Keep, [0; 4]);
+    let _ = ask(Operation::Room, [0; 4]);
 }
 
 /// The page that this process shares with the registry.
