@@ -23,6 +23,7 @@
 //! | [`bless`] | what was measured becomes the budgets |
 //! | [`reference`](mod@reference) | the table of calls that the book shows |
 //! | [`figures`] | Aegis and Linux beside each other, as the paper's tables have them |
+//! | [`compare`] | options of `bench`, Linux's columns, and what is printed |
 #![forbid(unsafe_code)]
 
 pub mod aegis;
@@ -30,6 +31,7 @@ pub mod archive;
 pub mod bless;
 pub mod budgets;
 pub mod build;
+pub mod compare;
 pub mod count;
 pub mod emulator;
 pub mod figures;

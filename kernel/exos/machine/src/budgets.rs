@@ -81,25 +81,51 @@ pub fn keeps(found: u64, budget: u64, same_compilers: bool) -> bool {
 pub fn bless(figures: &Figures) -> std::io::Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/budgets.rs");
     let text = std::fs::read_to_string(&path)?;
-    let begin = "pub const BUDGETS: &[(&str, u64)] = &[\n";
-    let parts = text.split_once(begin).and_then(|(before, rest)| {
-        let (_, after) = rest.split_once("];\n")?;
-        Some((before, after))
-    });
-    let Some((before, after)) = parts else {
-        return Err(std::io::Error::other("src/budgets.rs has no table"));
-    };
-    let rows: String = figures
+    let held = figures
         .iter()
-        .filter(|(name, _)| !NOT_HELD.contains(&name.as_str()))
-        .map(|(name, figure)| format!("    (\"{name}\", {}),\n", figure.instructions))
+        .filter(|(name, _)| !NOT_HELD.contains(&name.as_str()));
+    let rows = held.map(|(name, figure)| (name.as_str(), figure.instructions));
+    match with_table(&text, rows) {
+        Some(text) => std::fs::write(&path, text),
+        None => Err(std::io::Error::other("src/budgets.rs has no table")),
+    }
+}
+
+/// The source with another table, however its lines were broken.
+fn with_table<'a>(text: &str, rows: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
+    // Not the words of this line.
+    let (before, rest) = text.split_once(concat!("pub const ", "BUDGETS:"))?;
+    let (kind, rest) = rest.split_once("= &[")?;
+    let (_, after) = rest.split_once("];")?;
+    let rows: String = rows
+        .map(|(name, figure)| format!("    (\"{name}\", {figure}),\n"))
         .collect();
-    std::fs::write(&path, format!("{before}{begin}{rows}];\n{after}"))
+    Some(format!(
+        "{before}pub const BUDGETS:{kind}= &[\n{rows}];{after}"
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_is_written_over_whatever_its_lines_are() {
+        let lines = "a\npub const BUDGETS: &[(&str, u64)] = &[\n    (\"x\", 1),\n    (\"y\", 2),\n];\nb: &[(1)];\n";
+        let line =
+            "a\npub const BUDGETS: &[(&str, u64)] = &[(\"x\", 1), (\"y\", 2)];\nb: &[(1)];\n";
+        let none = "a\npub const BUDGETS: &[(&str, u64)] =\n    &[];\nb: &[(1)];\n";
+        let rows = || [("x", 1), ("y", 2)].into_iter();
+        assert_eq!(with_table(lines, rows()).as_deref(), Some(lines));
+        assert_eq!(with_table(line, rows()).as_deref(), Some(lines));
+        assert!(with_table(none, rows()).is_some_and(|text| text.contains("(\"y\", 2),\n];\nb")));
+        assert_eq!(with_table("a", rows()), None);
+        let this = include_str!("budgets.rs");
+        assert_eq!(
+            with_table(this, BUDGETS.iter().copied()).as_deref(),
+            Some(this)
+        );
+    }
 
     #[test]
     fn budgets_are_exact_for_the_compilers_that_made_them() {
