@@ -367,6 +367,19 @@ call_refuse:                    # it is busy: with another call, or with itself
     je landed
     decl %r12d
     jnz 3b
+    movb $KIND_CALL, %r9b       # it runs elsewhere, and hears it later
+    movl queue_tail(%rip), %r11d
+    subl queue_head(%rip), %r11d
+    cmpl $QUEUE, %r11d
+    jae landed
+    movl queue_tail(%rip), %r11d
+    andl $QUEUE-1, %r11d
+    imull $M_SIZE, %r11d, %r11d
+    leaq queue(%rip), %rcx
+    addq %rcx, %r11
+    movq %r13, M_CALLER(%r11)
+    movq %r9, M_KIND(%r11)
+    incl queue_tail(%rip)
     jmp landed
 call_comes_late:
     leaq waits(%rip), %rcx

@@ -306,6 +306,9 @@ pub fn handler(vector: usize) -> Option<fn(&mut Frame)> {
     (word != 0).then(|| unsafe { transmute::<usize, fn(&mut Frame)>(word) })
 }
 
+/// Slices in which who called is told that this one was busy.
+const REFUSALS: u32 = 1 << 16;
+
 /// A request: the words become the answer.
 #[unsafe(no_mangle)]
 extern "C" fn aegis_requested(message: &mut Message) {
@@ -316,11 +319,14 @@ extern "C" fn aegis_requested(message: &mut Message) {
             words: [0, 0, 0, Error::Busy as i64 as u64, 0],
             ..Message::default()
         };
-        let _ = give_away(
-            message.caller as u16,
-            Some(&refusal),
-            Call::CallAsynchronous,
-        );
+        let caller = message.caller as u16;
+        for _ in 0..REFUSALS {
+            match give_away(caller, Some(&refusal), Call::CallAsynchronous) {
+                // It runs on another processor.
+                Err(Error::Busy) => _ = give_away(0, None, Call::Yield),
+                _ => break,
+            }
+        }
         message.kind = Message::ASYNCHRONOUS;
         return;
     }

@@ -4,6 +4,8 @@ use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use postern_aegis::{Error, books, entry};
 
+use crate::ipc::wait::runs;
+
 /// `struct exos_doorbell` of <exos/doorbell.h>.
 #[repr(C)]
 #[derive(Debug, Default)]
@@ -14,20 +16,30 @@ pub struct Doorbell {
 
 /// Times that a sleeper is looked for who is about to sleep, or to wake.
 const ATTEMPTS: u32 = 1 << 12;
+/// The same while it runs on another processor: the host may have halted that one for long, just
+/// before it sleeps, and then nobody else wakes it.
+const ATTEMPTS_RUNNING: u32 = 1 << 22;
 
 /// Wakes who sleeps at a bell that has rung.
 pub fn wake(bell: &Doorbell) {
     let sleeper = bell.sleeper.load(SeqCst);
-    for _ in 0..ATTEMPTS {
+    let mut left = ATTEMPTS_RUNNING;
+    while left > 0 {
         if sleeper == 0 || sleeper > 255 || bell.sleeper.load(SeqCst) != sleeper {
             return;
         }
         match entry::wake(sleeper as u16) {
             Ok(()) => return,
             Err(Error::NoEnvironment) => break,
+            Err(_) if books::is_self(sleeper as u16) => break,
             // It runs: it looks once more before it sleeps.
-            Err(_) => entry::yield_slice(),
+            Err(_) if runs(sleeper as u16) => entry::yield_slice(),
+            Err(_) => {
+                left = left.saturating_sub(ATTEMPTS_RUNNING / ATTEMPTS);
+                entry::yield_slice();
+            }
         }
+        left = left.saturating_sub(1);
     }
     let _ = bell.sleeper.compare_exchange(sleeper, 0, SeqCst, SeqCst);
 }

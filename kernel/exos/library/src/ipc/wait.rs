@@ -37,7 +37,7 @@ impl Wait {
 }
 
 /// Whether an environment runs now: on another processor, then. Others may have been stopped.
-fn runs(environment: u16) -> bool {
+pub fn runs(environment: u16) -> bool {
     let state = books::environment(environment).claim.load(Relaxed);
     claim::RUNNING.contains(&state)
 }
