@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::abi::ENVIRONMENTS;
-use postern_aegis::{Mapping, calls, memory};
+use postern_aegis::{Mapping, books, calls, memory};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::table::{PROCESSES, state};
 
@@ -14,6 +14,9 @@ use crate::tree::What;
 /// Pages that a process can have at the least: the registry itself needs some for it.
 const LEAST: u32 = 32;
 
+/// Environments that have ended and are not free yet, above which none are made.
+const DYING: u32 = 32;
+
 impl Registry {
     fn body(
         &mut self,
@@ -22,6 +25,11 @@ impl Registry {
         tree: u8,
         (entry, room): (u64, u64),
     ) -> Result<Body, Errno> {
+        // The kernel takes the dead apart at yields, piece by piece: who makes more of them than that
+        // would have all environments. Who is told that this is busy yields, and asks again.
+        if books::machine().dying.load(Relaxed) > DYING {
+            return Err(errno::BUSY);
+        }
         let room = u32::try_from(room).map_err(|_| errno::NOMEM)?.max(LEAST);
         self.take_pages(tree, room)?;
         let mailbox = self.keeper.take_own();

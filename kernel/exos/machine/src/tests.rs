@@ -15,6 +15,9 @@ pub struct Arguments {
     /// Only tests whose name contains this
     #[arg(long, default_value = "", value_name = "WORD")]
     only: String,
+    /// Tests that choose at random do so for some minutes
+    #[arg(long)]
+    long: bool,
 }
 
 /// Runs the tests of `programs/tests`.
@@ -25,7 +28,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let processors = arguments.processors;
     for processors in processors.map_or(vec![1, 2], |number| vec![number]) {
         eprintln!("exos-machine: tests, {processors} processors");
-        let ended = inside::run(processors, &arguments.only)?;
+        let ended = inside::run(processors, &arguments.only, arguments.long)?;
         let passed = ended.values().filter(|ended| ended.end == End::Exit(0));
         let passed = passed.count();
         for (name, ended) in &ended {

@@ -29,7 +29,7 @@ fn tests_pass_on_one_processor() {
     if !ready() {
         return;
     }
-    let ended = inside::run(1, "").expect("a machine");
+    let ended = inside::run(1, "", false).expect("a machine");
     let failed: Vec<String> = ended
         .iter()
         .filter(|(_, ended)| ended.end != End::Exit(0))

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <exos/yield.h>
+
 static volatile sig_atomic_t got, count;
 static jmp_buf back;
 /* An address that is nobody's, unknown to the compiler. */
@@ -145,6 +147,18 @@ static void stop_and_go_on(void)
 	CHECK(waitpid(pid, &status, 0) == pid && WTERMSIG(status) == SIGTERM);
 }
 
+/* Its slices never end but by itself. */
+static void who_yields_is_told(void)
+{
+	pid_t pid = fork();
+	if (pid == 0)
+		for (;;)
+			exos_yield();
+	CHECK(kill(pid, SIGTERM) == 0);
+	int status;
+	CHECK(waitpid(pid, &status, 0) == pid && WTERMSIG(status) == SIGTERM);
+}
+
 static void nobody_there(void)
 {
 	CHECK(kill(50000, SIGTERM) == -1 && errno == ESRCH);
@@ -161,6 +175,7 @@ int main(void)
 	RUN(alarms);
 	RUN(children_tell);
 	RUN(stop_and_go_on);
+	RUN(who_yields_is_told);
 	RUN(nobody_there);
 	return failures != 0;
 }

@@ -171,4 +171,6 @@ extern "C" fn exos_yield_to(environment: u32) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn exos_yield() {
     entry::yield_slice();
+    // Who yields all the time is never interrupted by the end of a slice.
+    signals::poll();
 }
