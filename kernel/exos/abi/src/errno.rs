@@ -22,6 +22,7 @@ pub const ACCES: Errno = Errno(13);
 pub const FAULT: Errno = Errno(14);
 pub const BUSY: Errno = Errno(16);
 pub const EXIST: Errno = Errno(17);
+pub const NODEV: Errno = Errno(19);
 pub const NOTDIR: Errno = Errno(20);
 pub const ISDIR: Errno = Errno(21);
 pub const INVAL: Errno = Errno(22);

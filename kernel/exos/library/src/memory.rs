@@ -7,6 +7,7 @@
 //! | [`walk`] | the processor's tables |
 //! | [`table`] | the page table: a piece that programs choose |
 //! | [`regions`] | ranges of pages that come at the first touch |
+//! | [`file`] | files of the archive that are mapped |
 //! | [`space`] | what is at a page: faults, protection, copies |
 //! | [`mapping`] | what is asked for by range |
 //! | [`chosen`] | pages that the program chooses: aliases, numbers, colours |
@@ -18,6 +19,7 @@
 pub mod c;
 pub mod chosen;
 pub mod fault;
+pub mod file;
 pub mod fork;
 pub mod mapping;
 pub mod reason;

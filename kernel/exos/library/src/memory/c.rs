@@ -13,12 +13,12 @@ use crate::memory::trusted;
 
 const ENOMEM: c_int = 12;
 const EACCES: c_int = 13;
-const EBADF: c_int = 9;
 const EFAULT: c_int = 14;
 const EINVAL: c_int = 22;
 const FAILED: u64 = u64::MAX;
 
 const MAP_SHARED: c_int = 0x01;
+const MAP_PRIVATE: c_int = 0x02;
 const MAP_FIXED: c_int = 0x10;
 const MAP_ANONYMOUS: c_int = 0x20;
 const MAP_POPULATE: c_int = 0x8000;
@@ -71,21 +71,20 @@ pub extern "C" fn sbrk(more: i64) -> u64 {
     with(FAILED, |space| space.grow_heap(more).map_err(number))
 }
 
-/// Maps memory.
-#[unsafe(no_mangle)]
-pub extern "C" fn mmap(
+/// Maps memory, or a file of the archive: which, and from where on, or C's error number.
+pub fn map(
     address: u64,
     length: u64,
     protection: c_int,
     kind: c_int,
-    _descriptor: c_int,
-    _offset: i64,
+    file: impl FnOnce() -> Result<(u32, i64), c_int>,
 ) -> u64 {
     with(FAILED, |space| {
         let protection = allowed(protection)?;
-        if kind & MAP_ANONYMOUS == 0 {
-            return Err(EBADF);
-        }
+        let file = match kind & MAP_ANONYMOUS {
+            0 => Some(file()?),
+            _ => None,
+        };
         let pages = length.div_ceil(PAGE as u64);
         let first = if kind & MAP_FIXED != 0 {
             range(address, length)?.0
@@ -95,6 +94,24 @@ pub extern "C" fn mmap(
             }
             space.choose(address >> 12, pages).map_err(number)?
         };
+        if let Some((index, offset)) = file {
+            let shared = kind & MAP_SHARED != 0;
+            if offset < 0
+                || !(offset as u64).is_multiple_of(PAGE as u64)
+                || shared == (kind & MAP_PRIVATE != 0)
+            {
+                return Err(EINVAL);
+            }
+            let from = offset as u64 / PAGE as u64;
+            space
+                .map_file((first, pages), protection, (index, shared), from)
+                .map_err(number)?;
+            if kind & MAP_POPULATE != 0 {
+                // What is behind the file does not come.
+                (first..first + pages).for_each(|page| _ = space.wire(page));
+            }
+            return Ok(first << 12);
+        }
         let now = kind & (MAP_SHARED | MAP_POPULATE);
         let shared = if kind & MAP_SHARED != 0 {
             Entry::SHARED

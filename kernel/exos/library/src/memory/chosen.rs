@@ -157,6 +157,7 @@ impl Space {
             end: first + count,
             protection,
             alone: false,
+            file: 0,
         };
         self.regions.add(region).ok_or(Error::Exhausted)?;
         for index in 0..count {

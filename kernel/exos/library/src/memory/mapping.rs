@@ -59,6 +59,7 @@ impl Space {
             end,
             protection: READ | WRITE,
             alone: true,
+            file: 0,
         };
         self.regions.add(region).ok_or(Error::Exhausted)
     }
@@ -80,14 +81,14 @@ impl Space {
         first > 0 && first.checked_add(pages).is_some_and(|end| end <= END)
     }
 
-    /// Maps fresh pages, at their first touch, or now with flags of their entries; what was there
-    /// is there no more.
-    pub fn map(
+    /// A range of pages that come at their first touch, of a file or zeros (0); what was there is there
+    /// no more.
+    pub(super) fn claim(
         &mut self,
         first: u64,
         pages: u64,
         protection: u64,
-        now: Option<u64>,
+        file: u8,
     ) -> Result<(), Error> {
         let end = first + pages;
         self.promise(pages)?;
@@ -98,8 +99,22 @@ impl Space {
             end,
             protection,
             alone: false,
+            file,
         };
-        self.regions.add(region).ok_or(Error::Exhausted)?;
+        self.regions.add(region).ok_or(Error::Exhausted)
+    }
+
+    /// Maps fresh pages, at their first touch, or now with flags of their entries; what was there
+    /// is there no more.
+    pub fn map(
+        &mut self,
+        first: u64,
+        pages: u64,
+        protection: u64,
+        now: Option<u64>,
+    ) -> Result<(), Error> {
+        let end = first + pages;
+        self.claim(first, pages, protection, 0)?;
         if let Some(now) = now {
             for page in first..end {
                 let entry = Entry::new(protection, now | Entry::THERE);
@@ -180,6 +195,9 @@ impl Space {
         let mut page = first;
         while page < end {
             match self.regions.at(page) {
+                Some(region) if protection & WRITE != 0 && self.is_files_own(region) => {
+                    return Err(Error::Denied);
+                }
                 Some(region) if region.end.min(end) - page > ONE_BY_ONE => {
                     let last = region.end.min(end);
                     self.protect_region(page, last, region, protection)?;
@@ -207,7 +225,7 @@ impl Space {
                 first,
                 end,
                 protection,
-                alone: false,
+                ..region
             };
             self.regions.add(part).ok_or(Error::Exhausted)?;
         }

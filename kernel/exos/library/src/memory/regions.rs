@@ -12,6 +12,8 @@ pub struct Region {
     pub protection: u64,
     /// It is grown and shrunk by its owner, and joined with no other.
     pub alone: bool,
+    /// Which file its pages are of ([`crate::memory::file`]), plus 1; 0: they are zeros.
+    pub file: u8,
 }
 
 /// Regions at most.
@@ -38,6 +40,7 @@ impl Regions {
             end: 0,
             protection: 0,
             alone: false,
+            file: 0,
         };
         Regions {
             all: [none; MOST],
@@ -110,6 +113,8 @@ impl Regions {
                 && one.protection == other.protection
                 && !one.alone
                 && !other.alone
+                && one.file == 0
+                && other.file == 0
         };
         if at > 0 && joins(&self.all[at - 1], &region) {
             self.all[at - 1].end = region.end;

@@ -7,6 +7,7 @@ use postern_aegis::{Error, Mapping, PAGE, books, image, memory, pages};
 use postern_exos_abi::address::{MAPPINGS, OWN_WINDOWS, PRIVATE, STACK, STACK_LIMIT};
 use postern_exos_pages::entry::{EXECUTE, Entry, READ, WRITE};
 
+use crate::memory::file::Files;
 use crate::memory::regions::{Region, Regions};
 use crate::memory::table::Table;
 use crate::memory::{room, trusted, walk};
@@ -24,7 +25,7 @@ const STACK_END: u64 = STACK >> 12;
 pub(super) const MAPPINGS_END: u64 = memory::FIRST >> 12;
 
 /// Pages of one call.
-pub(super) const MANY: usize = 256;
+pub(super) const MANY: usize = 128;
 /// Capabilities at most.
 pub(super) const CAPABILITIES: usize = 512;
 
@@ -41,6 +42,8 @@ pub struct Space {
     pub(super) capabilities: [u64; CAPABILITIES],
     /// Addresses for one call.
     pub(super) many: [u64; MANY],
+    /// Files of the archive that are mapped.
+    pub(super) files: Files,
 }
 
 /// What a fault comes to.
@@ -90,6 +93,7 @@ impl Space {
             promised: 0,
             capabilities: [0; CAPABILITIES],
             many: [0; MANY],
+            files: Files::new(),
         }
     }
 
@@ -103,6 +107,7 @@ impl Space {
             end: image.end >> 12,
             protection: READ | WRITE,
             alone: true,
+            file: 0,
         };
         if zeros.first < zeros.end {
             self.regions.add(zeros).ok_or(Error::Exhausted)?;
@@ -112,6 +117,7 @@ impl Space {
             end: STACK_END,
             protection: READ | WRITE,
             alone: true,
+            file: 0,
         };
         self.regions.add(stack).ok_or(Error::Exhausted)
     }
@@ -176,6 +182,9 @@ impl Space {
             return served(self.fresh(page, entry.with(Entry::THERE)));
         }
         if entry.has(Entry::COPIED) && needed == WRITE {
+            if entry.has(Entry::SHARED) {
+                return Found::Protected;
+            }
             return served(self.copy(page, entry));
         }
         if entry.has(Entry::HIDDEN) {
@@ -187,8 +196,14 @@ impl Space {
         }
     }
 
-    /// A page of zeros.
+    /// A page of zeros, or of the file that is mapped there.
     pub fn fresh(&mut self, page: u64, entry: Entry) -> Result<(), Error> {
+        if self.files.some
+            && let Some(region) = self.regions.at(page)
+            && region.file != 0
+        {
+            return self.of_file(page, entry, region);
+        }
         // The entry first: there may be no room for it.
         self.table.insert(page, entry.without(Entry::THERE))?;
         let number = room::take()?;
@@ -200,7 +215,7 @@ impl Space {
     }
 
     /// Binds an own page that was just taken, or gives it back.
-    fn place(
+    pub(super) fn place(
         &mut self,
         page: u64,
         entry: Entry,
@@ -443,7 +458,12 @@ fn allows(protection: u64, needed: u64) -> bool {
 }
 
 fn served(result: Result<(), Error>) -> Found {
-    result.map_or_else(Found::Memory, |()| Found::Served)
+    match result {
+        Ok(()) => Found::Served,
+        // Behind the end of a file.
+        Err(Error::Unmapped) => Found::Nothing,
+        Err(error) => Found::Memory(error),
+    }
 }
 
 /// What the processor has noted of a page that is bound, as flags of an entry.

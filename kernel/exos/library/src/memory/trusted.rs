@@ -75,6 +75,16 @@ pub fn layout() -> Layout {
     }
 }
 
+/// Copies bytes between windows, less than a page.
+pub fn copy_bytes(to: u64, from: u64, length: u64) {
+    let length = length.min(PAGE as u64);
+    // SAFETY: as above.
+    unsafe {
+        asm!("rep movsb", inout("rcx") length => _, inout("rdi") to => _, inout("rsi") from => _,
+            options(nostack, preserves_flags));
+    }
+}
+
 struct Once {
     space: UnsafeCell<Space>,
     busy: AtomicBool,

@@ -11,6 +11,7 @@ use postern_exos_load::archive;
 use crate::c::trusted::{answer, string};
 use crate::files::descriptors::{self, flag, kind};
 use crate::files::offsets;
+use crate::memory;
 
 /// As the header says it: Linux's.
 #[repr(C)]
@@ -51,6 +52,25 @@ fn status(mode: u32, inode: u64, size: u64) -> Stat {
 fn status_of_file(index: usize) -> Result<Stat, Errno> {
     let file = archive::nth(index).ok_or(errno::NOENT)?;
     Ok(status(REGULAR, index as u64 + 2, file.length))
+}
+
+/// Maps memory, or a file of the archive.
+#[unsafe(no_mangle)]
+extern "C" fn mmap(
+    address: u64,
+    length: u64,
+    protection: c_int,
+    flags: c_int,
+    descriptor: c_int,
+    offset: i64,
+) -> u64 {
+    memory::c::map(address, length, protection, flags, || {
+        let descriptor = descriptors::get(descriptor).map_err(|error| error.0)?;
+        match descriptor.kind {
+            kind::FILE => Ok((descriptor.words[0] as u32, offset)),
+            _ => Err(errno::NODEV.0),
+        }
+    })
 }
 
 /// # Safety
