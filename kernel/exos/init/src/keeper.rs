@@ -194,8 +194,12 @@ impl Keeper {
             }
             return;
         }
-        let Some(giver) = giver(record) else {
+        if record.first.load(Relaxed) == NONE {
             return self.free(page);
+        }
+        // Its giver is binding it anew: at the next look.
+        let Some(giver) = giver(record) else {
+            return;
         };
         let given = &mut self.given[usize::from(giver) % ENVIRONMENTS];
         *given += 1;

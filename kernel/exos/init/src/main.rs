@@ -101,6 +101,7 @@ fn tend(registry: &mut Registry) -> bool {
     }
     if looks {
         registry.sweep();
+        registry.count_slices();
         let _ = time::alarm(PERIOD);
     }
     registry.wanting

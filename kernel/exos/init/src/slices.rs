@@ -1,5 +1,6 @@
 //! Slices of processes. The kernel's limit of each is what its tree counts for it, so nobody takes
-//! others by itself.
+//! others by itself; what a process gives back is counted no more when somebody wants one, or at
+//! the next look.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -18,7 +19,10 @@ impl Registry {
     pub fn add_slice(&mut self, slot: usize) -> Result<(), Errno> {
         let made = self.environment(slot).ok_or(errno::SRCH)?;
         let tree = self.tree(slot);
-        self.trees.take(tree, What::Slices, 1)?;
+        if self.trees.take(tree, What::Slices, 1).is_err() {
+            self.count_slices();
+            self.trees.take(tree, What::Slices, 1)?;
+        }
         let slices = self.slots[slot].slices + 1;
         if let Err(error) = allow(made, slices) {
             self.trees.give(tree, What::Slices, 1);
@@ -28,6 +32,22 @@ impl Registry {
         self.slots[slot].wants += 1;
         self.give_wanted();
         Ok(())
+    }
+
+    /// Processes have at most the slices that the kernel's books say, and those that they are to get.
+    pub fn count_slices(&mut self) {
+        for slot in 0..PROCESSES {
+            let now = self.slots[slot];
+            let Some(made) = self.environment(slot) else {
+                continue;
+            };
+            let has = made.slices() + now.wants;
+            if has < now.slices && allow(made, has).is_ok() {
+                self.slots[slot].slices = has;
+                let tree = self.tree(slot);
+                self.trees.give(tree, What::Slices, now.slices - has);
+            }
+        }
     }
 
     /// One slice fewer. Who has freed one itself has it no more at once; from others the kernel takes

@@ -2,12 +2,14 @@
 #include "check.h"
 
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <exos/process.h>
+#include <exos/schedule.h>
 
 static int status_of(pid_t pid)
 {
@@ -129,6 +131,9 @@ static void limits_only_fall(void)
 		_exit(exos_limit(EXOS_LIMIT_PROCESSES, 50) == -1 && errno == EPERM ? 0 : 2);
 	}
 	CHECK(status_of(pid) == 0);
+	/* What is refused costs no tree. */
+	for (int round = 0; round < 100; round++)
+		CHECK(exos_limit(EXOS_LIMIT_PROCESSES, 1000) == -1 && errno == EPERM);
 	/* Trees are given back. */
 	for (int round = 0; round < 100; round++) {
 		pid = fork();
@@ -136,6 +141,46 @@ static void limits_only_fall(void)
 			_exit(exos_limit(EXOS_LIMIT_PROCESSES, 3) ? 1 : 0);
 		CHECK(status_of(pid) == 0);
 	}
+}
+
+/* Slices of an environment, by the kernel's books. */
+static uint32_t slices_of(pid_t pid)
+{
+	const volatile struct exos_process *record = exos_find(pid);
+	return record ? *(volatile uint32_t *)(0x7f8000000000 + 2816 + 256 * record->environment + 52) : 0;
+}
+
+/* Clients of a scheduler have none: they count for nobody. */
+static void slices_come_back(void)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		pid_t clients[6];
+		if (exos_limit(EXOS_LIMIT_SLICES, 2))
+			_exit(1);
+		for (int at = 0; at < 6; at++) {
+			clients[at] = fork();
+			if (clients[at] == 0) {
+				exos_without_slices();
+				for (;;)
+					pause();
+			}
+			if (clients[at] < 0)
+				_exit(2);
+			while (slices_of(clients[at]))
+				usleep(100);
+		}
+		/* Two that keep theirs are one too many. */
+		pid_t keeps = fork();
+		if (keeps == 0)
+			for (;;)
+				pause();
+		if (keeps < 0 || fork() != -1 || errno != EAGAIN)
+			_exit(3);
+		kill(0, SIGKILL);
+	}
+	CHECK(WTERMSIG(status_of(pid)) == SIGKILL);
+	CHECK(others_go_on());
 }
 
 int main(void)
@@ -146,5 +191,6 @@ int main(void)
 	RUN(recursion);
 	RUN(loops);
 	RUN(limits_only_fall);
+	RUN(slices_come_back);
 	return failures != 0;
 }

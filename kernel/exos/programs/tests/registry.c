@@ -5,9 +5,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <exos/memory.h>
 #include <exos/process.h>
 
 enum { CREATE = 1, START, REPLACE, COMMIT, KEEP, ROOM, LIMIT, EXIT, REAP, KILL, SLICE, OPERATIONS };
@@ -96,6 +98,115 @@ static void pages_of_others(void)
 	CHECK(ask(OF(KEEP), 1, 1, 0, 0) == -EPERM);
 }
 
+static int64_t call(uint64_t number, uint64_t a, uint64_t b)
+{
+	int64_t result = (int64_t)number;
+	__asm__ volatile("syscall" : "+a"(result) : "D"(a), "S"(b), "d"(0) : "rcx", "r8", "r9", "r10", "r11", "memory");
+	return result;
+}
+
+enum { GIVE = 12, TAKE_SLICE = 25, QUOTA = -7, ROOT = 1 };
+
+/* A page of this process's own that comes now, and is given; its number. */
+static uint32_t gives(char *at)
+{
+	*at = 1;
+	long number = exos_page_number(at);
+	return number > 0 && call(GIVE, (uint64_t)number, ROOT) == 0 ? (uint32_t)number : 0;
+}
+
+/* A page that stands there twice is one, to keep and to count. */
+static void pages_twice(void)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (exos_limit(EXOS_LIMIT_PAGES, 3000))
+			_exit(1);
+		for (int round = 0; round < 20; round++) {
+			char *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			uint32_t number = gives(at);
+			for (int place = 0; place < 1000; place++)
+				NUMBERS[place] = number;
+			if (!number || ask(OF(KEEP), 1000, 1, 0, 0) != 0 || ask(OF(KEEP), 1, 1, 0, 0) != -EPERM)
+				_exit(2);
+			munmap(at, 4096);
+		}
+		_exit(ask(OF(ROOM), 1000, 0, 0, 0) == 0 ? 0 : 3);
+	}
+	CHECK(status_of(pid) == 0);
+}
+
+/* Free pages of the machine, by the kernel's books. */
+static uint32_t free_pages(void)
+{
+	return *(volatile uint32_t *)(0x7f8000000000 + 16);
+}
+
+/* Who gives pages and has none kept has no more of them than it may have of its own. */
+static void pages_hoarded(void)
+{
+	enum { LIMIT = 2000, ALL = 6000 };
+	int ends[2];
+	char byte;
+	CHECK(pipe(ends) == 0);
+	uint32_t before = free_pages();
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (exos_limit(EXOS_LIMIT_PAGES, LIMIT))
+			_exit(1);
+		for (int done = 0; done < ALL; done += 100) {
+			char *from = mmap(NULL, 100 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			for (int at = 0; from != MAP_FAILED && at < 100; at++)
+				gives(from + at * 4096);
+		}
+		write(ends[1], "x", 1);
+		for (;;)
+			pause();
+	}
+	close(ends[1]);
+	read(ends[0], &byte, 1);
+	close(ends[0]);
+	for (int tries = 0; tries < 5000 && free_pages() + LIMIT + 500 < before; tries++)
+		usleep(1000);
+	CHECK(free_pages() + LIMIT + 500 >= before);
+	kill(pid, SIGKILL);
+	CHECK(status_of(pid) > 0);
+}
+
+/* Slices of an environment, by the kernel's books. */
+static uint32_t slices_of(pid_t pid)
+{
+	const volatile struct exos_process *record = exos_find(pid);
+	return record ? *(volatile uint32_t *)(0x7f8000000000 + 2816 + 256 * record->environment + 52) : 0;
+}
+
+/* They come by the registry alone, and go: from who does not give one, by force. */
+static void slices_are_counted(void)
+{
+	pid_t pid = fork();
+	if (pid == 0)
+		for (;;)
+			continue;
+	CHECK(pid > 0);
+	while (slices_of(pid) != 1)
+		usleep(100);
+	CHECK(ask(OF(SLICE), (uint64_t)pid, 1, 0, 0) == 0 && ask(OF(SLICE), (uint64_t)pid, 1, 0, 0) == 0);
+	while (slices_of(pid) != 3)
+		usleep(100);
+	for (uint32_t left = 3; left-- > 0;) {
+		int64_t answer = ask(OF(SLICE), (uint64_t)pid, ~0ULL, 0, 0);
+		if (answer)
+			printf("the slice %u: %d\n", (unsigned)left, (int)answer);
+		CHECK(answer == 0 && slices_of(pid) == left);
+	}
+	CHECK(ask(OF(SLICE), (uint64_t)pid, ~0ULL, 0, 0) == -EINVAL);
+	CHECK(ask(OF(SLICE), (uint64_t)pid, 2, 0, 0) == -EINVAL);
+	CHECK(call(TAKE_SLICE, 0, ~0ULL) == QUOTA);
+	kill(pid, SIGKILL);
+	int status = status_of(pid);
+	CHECK(WIFSIGNALED(status));
+}
+
 static void processes_never_begun(void)
 {
 	pid_t pid = fork();
@@ -174,12 +285,6 @@ static void who_corrupts_itself(void)
 	}
 }
 
-/* Free pages of the machine, by the kernel's books. */
-static uint32_t free_pages(void)
-{
-	return *(volatile uint32_t *)(0x7f8000000000 + 16);
-}
-
 static void nothing_is_lost(void)
 {
 	uint32_t before = 0, after = 0;
@@ -219,6 +324,9 @@ int main(void)
 	RUN(requests_of_nobody);
 	RUN(requests_of_other_versions);
 	RUN(pages_of_others);
+	RUN(pages_twice);
+	RUN(pages_hoarded);
+	RUN(slices_are_counted);
 	RUN(processes_never_begun);
 	RUN(anything);
 	RUN(who_corrupts_itself);

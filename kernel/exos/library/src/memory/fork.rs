@@ -105,9 +105,14 @@ fn again(space: &mut Space, target: Target) -> Result<(), Error> {
                 false => (at, flags(entry)),
             };
             let capability = capabilities.get(index).copied().unwrap_or(0);
-            all = number.ok_or(Error::Unmapped).and_then(|number| {
+            let bound = number.ok_or(Error::Unmapped).and_then(|number| {
                 memory::map(at, Mapping::new(number, flags), capability, target)
             });
+            if bound.is_err() && !hidden && memory::page_at(at).is_some_and(owns) {
+                // It has been copied since.
+                return Some(entry.without(Entry::COPIED).with_capability(0));
+            }
+            all = bound;
         } else if hidden && !entry.has(Entry::ALIASED) {
             all = copy(at, entry.number(), target);
         }
@@ -184,14 +189,15 @@ fn batch(
     for ((page, entry), number) in batch.pages.iter().zip(batch.numbers).take(count) {
         let entry = kept(*entry, shared).with_capability(place);
         let at = page << 12;
-        // What is not to be stored to any more needs nobody's leave; the binding stays.
-        let bound = match shared {
-            true => Ok(()),
-            false => calls::protect(at, flags(entry)).map(drop),
-        };
+        // The copy has it first: what this process stores to from then on it copies, and a page that
+        // nobody binds meanwhile would be free. What is not to be stored to needs nobody's leave.
+        let bound = memory::map(at, Mapping::new(number, flags(entry)), capability, target);
         let bound = bound
-            .and_then(|()| space.table.insert(*page, entry))
-            .and_then(|()| memory::map(at, Mapping::new(number, flags(entry)), capability, target));
+            .and_then(|()| match shared {
+                true => Ok(()),
+                false => calls::protect(at, flags(entry)).map(drop),
+            })
+            .and_then(|()| space.table.insert(*page, entry));
         all = all.and(bound);
     }
     all.map(|()| true)
