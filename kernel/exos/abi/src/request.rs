@@ -23,20 +23,28 @@ pub enum Operation {
     Limit = 7,
     /// The caller ends: status.
     Exit = 8,
-    /// A child that has ended is forgotten: `pid` → status.
+    /// How a child ended, which is forgotten, or was stopped or goes on, which is told once: `pid` →
+    /// status.
     Reap = 9,
-    /// A signal: `pid`, number.
+    /// A signal: `pid` (0: for the caller and all below it; with [`GROUP`]: for a process group),
+    /// number, and of a stop the signal that it comes of.
     Kill = 10,
     /// One slice more or fewer for a process: `pid`, 1 or -1. One fewer is
     /// [`errno::BUSY`](crate::errno::BUSY) until the process has freed one or lost one by force.
     Slice = 11,
+    /// A process group: `pid` (the caller or a child of its) → `group`, the same pid or a group that
+    /// there is; with `pid` 0: the group that the console is for.
+    Group = 12,
 }
+
+/// In the place of a pid: a process group of the lower half's number.
+pub const GROUP: u64 = 1 << 32;
 
 impl Operation {
     /// The operation of a request's first word, whose upper half is the version that it is of: another
     /// version's numbers mean something else.
     pub fn of(word: u64) -> Option<Operation> {
-        const ALL: [Operation; 11] = [
+        const ALL: [Operation; 12] = [
             Operation::Create,
             Operation::Start,
             Operation::Replace,
@@ -48,6 +56,7 @@ impl Operation {
             Operation::Reap,
             Operation::Kill,
             Operation::Slice,
+            Operation::Group,
         ];
         let own = (word >> 32) as u32 == crate::VERSION;
         let operation = ALL.get((word as u32).checked_sub(1)? as usize);
@@ -70,7 +79,7 @@ mod tests {
             let of = |version: u64| Operation::of(number | version << 32);
             match of(crate::VERSION.into()) {
                 Some(operation) => assert_eq!(operation as u64, number),
-                None => assert!(number == 0 || number > 11, "{number}"),
+                None => assert!(number == 0 || number > 12, "{number}"),
             }
             assert_eq!(of(0), None);
             assert_eq!(of(u64::from(crate::VERSION) + 1), None);

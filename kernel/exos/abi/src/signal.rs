@@ -40,6 +40,14 @@ pub const fn killed(signal: u32) -> u32 {
     signal & 0x7f
 }
 
+/// The status of a process that a signal stopped.
+pub const fn stopped(signal: u32) -> u32 {
+    (signal & 0x7f) << 8 | 0x7f
+}
+
+/// The status of a process that goes on.
+pub const CONTINUED: u32 = 0xffff;
+
 /// A status that stands for an end, whatever a process says.
 pub const fn status(word: u64) -> u32 {
     let (code, signal) = (word as u32 & 0xff00, word as u32 & 0x7f);

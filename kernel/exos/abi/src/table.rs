@@ -20,6 +20,16 @@ pub mod state {
     pub const ENDED: u32 = 4;
 }
 
+/// Values of [`Process::event`].
+pub mod event {
+    /// Nothing that its parent does not know.
+    pub const NONE: u32 = 0;
+    /// It was stopped.
+    pub const STOPPED: u32 = 1;
+    /// It goes on.
+    pub const CONTINUED: u32 = 2;
+}
+
 /// A process: 64 bytes.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
@@ -44,6 +54,10 @@ pub struct Process {
     pub ran_before: AtomicU64,
     /// The first bytes of its name.
     pub name: [AtomicU8; 16],
+    /// Its process group: the pid of who was its first.
+    pub group: AtomicU32,
+    /// It was stopped (1) or goes on (2), and its parent has not asked yet; `status` says how.
+    pub event: AtomicU32,
 }
 
 const _: () = assert!(core::mem::size_of::<Process>() == 64);
@@ -56,8 +70,10 @@ pub struct Table {
     pub version: AtomicU32,
     /// Processes that live.
     pub living: AtomicU32,
+    /// The process group that the console is for; 0: nobody has said.
+    pub foreground: AtomicU32,
     /// Unused, so that processes begin at multiples of their size.
-    pub reserved: [AtomicU64; 7],
+    pub reserved: [AtomicU32; 13],
     /// The processes. A pid is not an index.
     pub processes: [Process; PROCESSES],
 }

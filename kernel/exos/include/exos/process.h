@@ -30,6 +30,9 @@ struct exos_process {
 	uint64_t children_ran;
 	uint64_t ran_before;
 	char name[16];
+	/* Its process group, and whether it was stopped or goes on and its parent was not told yet. */
+	uint32_t group;
+	uint32_t event;
 } __attribute__((aligned(64)));
 
 #ifndef __cplusplus
@@ -39,7 +42,8 @@ _Static_assert(sizeof(struct exos_process) == 64, "as the registry has it");
 struct exos_table {
 	uint32_t version;
 	uint32_t living;
-	uint64_t reserved[7];
+	uint32_t foreground;
+	uint32_t reserved[13];
 	struct exos_process processes[EXOS_PROCESSES];
 };
 

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use postern_aegis::abi::ENVIRONMENTS;
 use postern_aegis::{Mapping, books, calls, memory};
 use postern_exos_abi::errno::{self, Errno};
-use postern_exos_abi::table::{PROCESSES, state};
+use postern_exos_abi::table::{PROCESSES, event, state};
 
 use crate::making::{self, Made};
 use crate::registry::{Body, FREE, Registry, Slot, refusal};
@@ -87,6 +87,10 @@ impl Registry {
             .inspect_err(|_| self.trees.give(tree, What::Processes, 1))?;
         self.last = pid;
         let parent = maker.map_or(0, |maker| self.pid(maker));
+        let group = maker.and_then(|maker| self.record(maker));
+        let group = group.map_or(pid, |maker| maker.group.load(Relaxed));
+        record.group.store(group, Relaxed);
+        record.event.store(event::NONE, Relaxed);
         self.slots[slot] = Slot {
             body: Some(body),
             tree,

@@ -7,7 +7,7 @@ use postern_aegis::books;
 use postern_aegis::records::{claim, end};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::signal;
-use postern_exos_abi::table::{PROCESSES, state};
+use postern_exos_abi::table::{PROCESSES, event, state};
 
 use crate::making::Made;
 use crate::registry::{FREE, Registry};
@@ -57,8 +57,16 @@ impl Registry {
         let parent = self.slot_of(self.parent(slot).into()).ok();
         if now.orphan || unborn || parent.is_none() {
             self.forget(slot);
-        } else if let Some(mailbox) = parent.and_then(|parent| self.mailbox(parent)) {
-            mailbox.sender.store(pid.into(), Relaxed);
+        } else {
+            self.tell_parent(slot);
+        }
+    }
+
+    /// A process's parent is told that it ended, was stopped or goes on.
+    pub(crate) fn tell_parent(&self, slot: usize) {
+        let parent = self.slot_of(self.parent(slot).into()).ok();
+        if let Some(mailbox) = parent.and_then(|parent| self.mailbox(parent)) {
+            mailbox.sender.store(self.pid(slot).into(), Relaxed);
             mailbox.signals.fetch_or(1 << signal::CHLD, Relaxed);
         }
     }
@@ -100,10 +108,13 @@ impl Registry {
         if self.parent(slot) != self.pid(caller) || self.slots[slot].orphan {
             return Err(errno::CHILD);
         }
-        if self.state(slot) != state::ENDED {
-            return Err(errno::AGAIN);
-        }
         let record = self.record(slot).ok_or(errno::CHILD)?;
+        if self.state(slot) != state::ENDED {
+            return match record.event.swap(event::NONE, Relaxed) {
+                event::NONE => Err(errno::AGAIN),
+                _ => Ok([record.status.load(Relaxed).into(), 0]),
+            };
+        }
         // All that it had is free, then: its parent finds room for the next one.
         let body = books::environment(record.environment.load(Relaxed));
         let gone = body.claim.load(Relaxed) == claim::FREE

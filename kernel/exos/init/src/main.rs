@@ -14,6 +14,7 @@
 //! | `slices`, `accounts` | what they have, and may have |
 //! | `births`, `ends` | how they come and go |
 //! | `acts` | who may act on whom |
+//! | `groups` | process groups, and the one that the console is for |
 //! | `serve` | requests, decoded |
 //! | `first` | the first process |
 //!
@@ -28,6 +29,7 @@ mod acts;
 mod births;
 mod ends;
 mod first;
+mod groups;
 mod keeper;
 mod making;
 mod public;

@@ -119,7 +119,11 @@ fn answer(
             Ok(([status, ran, 0], None))
         }
         Operation::Kill => {
-            registry.kill(slot, a, b)?;
+            registry.kill(slot, [a, b, c])?;
+            nothing
+        }
+        Operation::Group => {
+            registry.set_group(slot, a, b)?;
             nothing
         }
         Operation::Slice => {

@@ -5,15 +5,23 @@
 //! |---|---|
 //! | [`registry`] | requests to the registry |
 //! | [`own`] | what this process is |
+//! | [`groups`] | process groups |
+//! | [`stack`] | another stack for handlers |
+//! | [`cause`] | why a signal came |
 //! | [`signals`] | handlers, masks, delivery |
 //! | [`exec`] | programs of the archive as processes, new ones or this one |
 //! | [`fork`] | a process that is a copy |
 //! | [`wait`] | how children ended |
 
+pub mod cause;
 pub mod exec;
 pub mod fork;
+pub mod groups;
 pub mod own;
 pub mod registry;
 pub mod signals;
+pub mod stack;
 mod trusted;
 pub mod wait;
+
+pub use trusted::Stack;

@@ -46,6 +46,7 @@ static int bomb(void)
 {
 	int children = 0;
 	pid_t pid;
+	setpgid(0, 0);
 	while ((pid = fork()) > 0)
 		children++;
 	if (pid == 0)

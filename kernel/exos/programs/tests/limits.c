@@ -62,6 +62,7 @@ static void groups_end(void)
 {
 	pid_t pid = fork();
 	if (pid == 0) {
+		setpgid(0, 0);
 		for (int at = 0; at < 3; at++)
 			if (fork() == 0)
 				for (;;)

@@ -163,6 +163,14 @@ pub fn to_hand_on(space: &Space) -> Result<[Handed; DESCRIPTORS], Error> {
     Ok(all)
 }
 
+/// An error, if a descriptor is not of the console.
+pub fn console(number: i32) -> Result<(), Errno> {
+    match get(number)?.kind {
+        kind::CONSOLE => Ok(()),
+        _ => Err(errno::NOTTY),
+    }
+}
+
 /// The pipe's end that a descriptor is.
 pub fn end(descriptor: Descriptor) -> Option<End> {
     (descriptor.kind == kind::PIPE).then(|| End::of(descriptor.words))

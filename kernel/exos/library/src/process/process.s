@@ -59,6 +59,7 @@ exos_signalled:
     rep movsq
     movl $0x1f80, REGISTERS(%rsp)
     ldmxcsr REGISTERS(%rsp)
+    movq %rsp, %rdi
     call exos_arrived
     movl $7, %eax
     xorl %edx, %edx
@@ -89,6 +90,23 @@ exos_signalled:
     popq %rsp
     popfq
     retq $128
+
+# A handler (rdi) of a signal (esi) with what is told (rdx, rcx), on the stack that ends at r8, or on this one if that is 0.
+.global exos_handle
+exos_handle:
+    pushq %rbp
+    movq %rsp, %rbp
+    movq %rdi, %rax
+    movl %esi, %edi
+    movq %rdx, %rsi
+    movq %rcx, %rdx
+    testq %r8, %r8
+    cmovnzq %r8, %rsp
+    andq $-16, %rsp
+    call *%rax
+    movq %rbp, %rsp
+    popq %rbp
+    ret
 
 .section .bss.exos_process, "aw", @nobits
 .balign 16

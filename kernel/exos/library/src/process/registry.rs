@@ -6,7 +6,8 @@ use postern_aegis::calls::Target;
 use postern_aegis::{Error, ROOT, books, calls, entry, slices, start};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::mailbox::Mailbox;
-use postern_exos_abi::request::Operation;
+use postern_exos_abi::request::{GROUP, Operation};
+use postern_exos_abi::signal;
 use postern_exos_abi::table::{Process, Table, state};
 
 use crate::process::trusted;
@@ -89,7 +90,29 @@ pub fn kill(pid: u32, signal: u32) -> Result<(), Errno> {
     ask(Operation::Kill, [pid.into(), signal.into(), 0, 0]).map(drop)
 }
 
-/// How a child ended, which is forgotten then.
+/// Stops a process as the default action of a signal does.
+pub fn stop_by(pid: u32, signal: u32) -> Result<(), Errno> {
+    let words = [pid.into(), signal::STOP.into(), signal.into(), 0];
+    ask(Operation::Kill, words).map(drop)
+}
+
+/// A signal for a process group.
+pub fn kill_group(group: u32, signal: u32) -> Result<(), Errno> {
+    let whom = GROUP | u64::from(group);
+    ask(Operation::Kill, [whom, signal.into(), 0, 0]).map(drop)
+}
+
+/// Moves this process or a child to a group.
+pub fn set_group(pid: u32, group: u32) -> Result<(), Errno> {
+    ask(Operation::Group, [pid.into(), group.into(), 0, 0]).map(drop)
+}
+
+/// The group that the console is for.
+pub fn set_foreground(group: u32) -> Result<(), Errno> {
+    ask(Operation::Group, [0, group.into(), 0, 0]).map(drop)
+}
+
+/// How a child ended, which is forgotten then, or was stopped or goes on, which is told once.
 pub fn reap(pid: u32) -> Result<u32, Errno> {
     ask(Operation::Reap, [pid.into(), 0, 0, 0]).map(|[status, ..]| status as u32)
 }

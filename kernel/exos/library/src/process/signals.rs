@@ -11,15 +11,22 @@ use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::signal::{self, COUNT};
 
 use crate::memory::Reason;
-use crate::process::{own, registry, trusted};
+use crate::process::cause::{self, code};
+use crate::process::{own, registry, stack, trusted};
 
 /// Handlers: [`DEFAULT`], [`IGNORE`], or a function of C.
 static HANDLERS: [AtomicUsize; COUNT as usize] =
     [const { AtomicUsize::new(DEFAULT) }; COUNT as usize];
 /// What is held back while each one's handler runs.
 static HELD: [AtomicU64; COUNT as usize] = [const { AtomicU64::new(0) }; COUNT as usize];
-/// Handlers that are told more than the number.
+/// Flags of theirs that the library only remembers.
 static TOLD: AtomicU64 = AtomicU64::new(0);
+/// Handlers that run on the program's other stack.
+static ON_STACK: AtomicU64 = AtomicU64::new(0);
+/// Handlers that may be interrupted by their own signal.
+static NESTS: AtomicU64 = AtomicU64::new(0);
+/// SIGCHLD is not wanted of children that are stopped or go on.
+static NO_STOPS: AtomicU64 = AtomicU64::new(0);
 /// Handlers after which calls go on that were waiting.
 static RESTART: AtomicU64 = AtomicU64::new(0);
 /// Handlers that are forgotten when they are called.
@@ -35,8 +42,6 @@ static INTERVAL: AtomicU64 = AtomicU64::new(0);
 static BUSY: AtomicU32 = AtomicU32::new(0);
 /// Registers of what was interrupted are on their way to the stack.
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
-/// The address and vector of the last exception.
-static FAULT: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// A function of GATES or others that looks at ends of slices first.
 static ENDING: AtomicUsize = AtomicUsize::new(0);
 
@@ -55,8 +60,14 @@ pub struct Action {
     pub handler: usize,
     /// Held back meanwhile.
     pub mask: u64,
-    /// The handler takes three arguments.
+    /// The handler takes three arguments. All are given three.
     pub told: bool,
+    /// The handler runs on the program's other stack, if there is one.
+    pub on_stack: bool,
+    /// The signal itself is not held back meanwhile.
+    pub nests: bool,
+    /// Of SIGCHLD: children that are stopped or go on are none of it.
+    pub no_stops: bool,
     /// Calls that wait go on afterwards.
     pub restart: bool,
     /// Once.
@@ -122,6 +133,7 @@ fn collect() -> u64 {
         let interval = INTERVAL.load(Relaxed);
         let next = if interval == 0 { 0 } else { due + interval };
         ALARM.store(next, Relaxed);
+        cause::rang();
         PENDING.fetch_or(1 << signal::ALRM, Relaxed);
     }
     PENDING.load(Relaxed) & !MASK.load(Relaxed)
@@ -135,17 +147,27 @@ fn ending(interrupted: &mut Interrupted) {
     if BUSY.load(Relaxed) != 0
         || UNDER_WAY.load(Relaxed)
         || !trusted::in_program(interrupted.rip, interrupted.rsp)
-        || collect() == 0
     {
         return;
     }
+    let come = collect();
+    if come == 0 {
+        return;
+    }
     UNDER_WAY.store(true, Relaxed);
-    trusted::interrupt(interrupted);
+    let other = other_stack(come, interrupted.rsp);
+    trusted::interrupt(interrupted, other);
+}
+
+/// Where the program's other stack ends, if handlers of some signals run there and it is not in use.
+fn other_stack(signals: u64, rsp: u64) -> Option<u64> {
+    let wanted = ON_STACK.load(Relaxed) & signals != 0 && !stack::has(rsp);
+    stack::end().filter(|_| wanted)
 }
 
 /// A fault that nothing has served.
 pub fn faulted(frame: &mut Frame, reason: Reason) {
-    if !handled(frame) {
+    if !handled(frame, Some(reason)) {
         reason.tell(frame);
         registry::end(signal::killed(signal::SEGV));
     }
@@ -153,44 +175,44 @@ pub fn faulted(frame: &mut Frame, reason: Reason) {
 
 /// An exception that nothing else handles.
 fn excepted(frame: &mut Frame) {
-    if !handled(frame) {
+    if !handled(frame, None) {
         let number = signal::of_exception(frame.vector as u32);
         registry::end(signal::killed(number));
     }
 }
 
 /// Has the program go on with its handler of an exception's signal, if it has one and can.
-fn handled(frame: &mut Frame) -> bool {
+fn handled(frame: &mut Frame, reason: Option<Reason>) -> bool {
     let number = signal::of_exception(frame.vector as u32);
     let bit = 1 << number;
-    FAULT[0].store(frame.address, Relaxed);
-    FAULT[1].store(frame.vector, Relaxed);
     let handler = HANDLERS[number as usize % COUNT as usize].load(Relaxed);
     let program = trusted::in_program(frame.rip, frame.rsp);
     let blocked = MASK.load(Relaxed) & bit != 0 || UNDER_WAY.load(Relaxed);
     if handler == DEFAULT || handler == IGNORE || blocked || !program || BUSY.load(Relaxed) != 0 {
         return false;
     }
+    cause::excepted(number, frame, reason);
     PENDING.fetch_or(bit, Relaxed);
     UNDER_WAY.store(true, Relaxed);
-    trusted::interrupt_exception(frame);
+    let other = other_stack(bit, frame.rsp);
+    trusted::interrupt_exception(frame, other);
     true
 }
 
 /// The registers of what was interrupted are on the stack.
-pub(super) fn arrived() {
+pub(super) fn arrived(interrupted: &mut Interrupted) {
     UNDER_WAY.store(false, Relaxed);
-    deliver();
+    deliver(Some(interrupted));
 }
 
 /// Acts on signals that have come, where the program waits: whether a call that waits is to end now.
 pub fn poll() -> bool {
-    collect() != 0 && deliver()
+    collect() != 0 && deliver(None)
 }
 
 /// Acts on all that have come and are not held back: whether there was a handler after which calls
 /// that wait do not go on.
-fn deliver() -> bool {
+fn deliver(mut interrupted: Option<&mut Interrupted>) -> bool {
     let mut ends = false;
     loop {
         let come = collect();
@@ -199,21 +221,22 @@ fn deliver() -> bool {
         }
         let number = come.trailing_zeros();
         PENDING.fetch_and(!(1 << number), Relaxed);
-        ends |= act(number);
+        ends |= act(number, interrupted.as_deref_mut());
     }
 }
 
-fn act(number: u32) -> bool {
+fn act(number: u32, interrupted: Option<&mut Interrupted>) -> bool {
     let index = number as usize % COUNT as usize;
     let handler = HANDLERS[index].load(Relaxed);
     let bit = 1 << number;
+    let cause = cause::take(number);
     match handler {
         IGNORE => return false,
         DEFAULT => {
             let harmless = [signal::CHLD, signal::URG, signal::WINCH, signal::CONT];
             let stops = [signal::TSTP, signal::TTIN, signal::TTOU];
             if stops.contains(&number) {
-                let _ = registry::kill(own::pid(), signal::STOP);
+                let _ = registry::stop_by(own::pid(), number);
             } else if !harmless.contains(&number) {
                 registry::end(signal::killed(number));
             }
@@ -221,18 +244,26 @@ fn act(number: u32) -> bool {
         }
         _ => {}
     }
+    let of_stop = matches!(cause.code, code::CLD_STOPPED | code::CLD_CONTINUED);
+    if number == signal::CHLD && of_stop && NO_STOPS.load(Relaxed) & bit != 0 {
+        return false;
+    }
     if ONCE.load(Relaxed) & bit != 0 {
         HANDLERS[index].store(DEFAULT, Relaxed);
     }
     let before = MASK.load(Relaxed);
-    MASK.store(before | bit | HELD[index].load(Relaxed), Relaxed);
-    let sender = registry::mailbox().sender.load(Relaxed) as i32;
-    let told = TOLD.load(Relaxed) & bit != 0;
+    let own = if NESTS.load(Relaxed) & bit != 0 {
+        0
+    } else {
+        bit
+    };
+    MASK.store(before | own | HELD[index].load(Relaxed), Relaxed);
+    let other = other_stack(bit, trusted::stack_here());
     let errno = trusted::errno();
-    trusted::call(handler, number, told, FAULT[0].load(Relaxed), sender);
+    let after = trusted::call(handler, number, &cause, before, interrupted, other);
     trusted::set_errno(errno);
     CALLED.fetch_add(1, Relaxed);
-    MASK.store(before, Relaxed);
+    MASK.store(after & !ALWAYS, Relaxed);
     RESTART.load(Relaxed) & bit == 0
 }
 
@@ -244,8 +275,9 @@ pub fn raise(number: u32) -> Result<(), Errno> {
     if ALWAYS & 1 << number != 0 {
         return registry::kill(own::pid(), number);
     }
+    cause::raised(number);
     PENDING.fetch_or(1 << number, Relaxed);
-    deliver();
+    deliver(None);
     Ok(())
 }
 
@@ -261,6 +293,9 @@ pub fn act_on(number: u32, action: Option<Action>) -> Result<Action, Errno> {
         handler: HANDLERS[index].load(Relaxed),
         mask: HELD[index].load(Relaxed),
         told: is(&TOLD),
+        on_stack: is(&ON_STACK),
+        nests: is(&NESTS),
+        no_stops: is(&NO_STOPS),
         restart: is(&RESTART),
         once: is(&ONCE),
     };
@@ -271,6 +306,9 @@ pub fn act_on(number: u32, action: Option<Action>) -> Result<Action, Errno> {
         };
         HELD[index].store(action.mask & !ALWAYS, Relaxed);
         set(&TOLD, action.told);
+        set(&ON_STACK, action.on_stack);
+        set(&NESTS, action.nests);
+        set(&NO_STOPS, action.no_stops);
         set(&RESTART, action.restart);
         set(&ONCE, action.once);
         HANDLERS[index].store(action.handler, Relaxed);
@@ -286,7 +324,7 @@ pub fn mask() -> u64 {
 /// Holds others back, and acts on those that are not any more.
 pub fn set_mask(mask: u64) {
     MASK.store(mask & !ALWAYS, Relaxed);
-    deliver();
+    deliver(None);
 }
 
 /// Signals that have come and are held back.

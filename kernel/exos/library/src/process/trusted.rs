@@ -14,7 +14,8 @@ use postern_exos_abi::mailbox::Mailbox;
 use postern_exos_abi::start::Head;
 use postern_exos_abi::table::Table;
 
-use crate::process::{fork, signals};
+use crate::process::cause::Cause;
+use crate::process::{fork, signals, stack};
 
 global_asm!(include_str!("process.s"), options(att_syntax));
 
@@ -91,61 +92,138 @@ pub fn in_program(rip: u64, rsp: u64) -> bool {
     rip < GUARANTEED && rsp < GUARANTEED
 }
 
-/// The program goes on with its signals.
-pub fn interrupt(interrupted: &mut Interrupted) {
+/// The program goes on with its signals, on another stack if one is given by its end.
+pub fn interrupt(interrupted: &mut Interrupted, other: Option<u64>) {
     let to = &raw mut exos_interrupted;
     // SAFETY: nobody else uses the place before the program has taken its registers from there
     // (`UNDER_WAY`); both are what the type says.
     unsafe { ptr::copy_nonoverlapping(interrupted, to, 1) };
     interrupted.rip = exos_signalled as *const () as u64;
+    interrupted.rsp = other.unwrap_or(interrupted.rsp);
 }
 
 /// The same behind an exception.
-pub fn interrupt_exception(frame: &mut Frame) {
+pub fn interrupt_exception(frame: &mut Frame, other: Option<u64>) {
     let to = (&raw mut exos_interrupted).cast::<u8>();
     let from = ptr::from_mut(frame).cast::<u8>();
     // SAFETY: as above; a frame begins with the same registers.
     unsafe { ptr::copy_nonoverlapping(from, to, size_of::<Interrupted>()) };
     frame.rip = exos_signalled as *const () as u64;
+    frame.rsp = other.unwrap_or(frame.rsp);
     // The direction flag and traps are the interrupted program's affair.
     frame.rflags = 0x202;
 }
 
 /// The registers are on the stack.
 #[unsafe(no_mangle)]
-extern "C" fn exos_arrived() {
-    signals::arrived();
+extern "C" fn exos_arrived(interrupted: &mut Interrupted) {
+    signals::arrived(interrupted);
 }
 
-/// As newlib's `siginfo_t` begins; behind that the address of a fault.
+/// `siginfo_t` of `<sys/signal.h>`.
 #[repr(C)]
 struct Information {
     number: c_int,
     code: c_int,
-    value: u64,
+    errno: c_int,
+    pid: c_int,
+    user: c_int,
+    status: c_int,
     address: u64,
-    sender: c_int,
+    value: u64,
+    band: i64,
 }
 
-/// Calls a handler of C.
-pub fn call(handler: usize, number: u32, told: bool, address: u64, sender: i32) {
+/// `ucontext_t` of `<ucontext.h>`.
+#[repr(C)]
+struct Context {
+    link: u64,
+    mask: u64,
+    stack: Stack,
+    registers: [u64; REGISTERS],
+}
+
+/// `stack_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Stack {
+    /// Where it begins.
+    pub base: u64,
+    /// `SS_ONSTACK`, `SS_DISABLE`.
+    pub flags: c_int,
+    /// Its bytes.
+    pub size: u64,
+}
+
+const REGISTERS: usize = size_of::<Interrupted>() / 8;
+
+unsafe extern "C" {
+    /// Calls a handler with three words, on the stack that ends there, or on this one.
+    fn exos_handle(
+        handler: usize,
+        number: c_int,
+        told: *const Information,
+        at: *mut Context,
+        end: u64,
+    );
+}
+
+/// Calls a handler of C, and has the registers of what was interrupted be what it leaves of them; the
+/// mask of signals for afterwards.
+pub fn call(
+    handler: usize,
+    number: u32,
+    cause: &Cause,
+    mask: u64,
+    interrupted: Option<&mut Interrupted>,
+    other: Option<u64>,
+) -> u64 {
     let information = Information {
         number: number as c_int,
-        code: 1,
-        value: address,
-        address,
-        sender,
+        code: cause.code,
+        errno: 0,
+        pid: cause.pid as c_int,
+        user: 0,
+        status: cause.status as c_int,
+        address: cause.address,
+        value: 0,
+        band: 0,
     };
-    // SAFETY: what the program gave as a handler of this kind; it is the program's own fault if it is none.
+    let [base, size] = stack::now().unwrap_or_default();
+    let mut context = Context {
+        link: 0,
+        mask,
+        stack: Stack {
+            base,
+            flags: 0,
+            size,
+        },
+        registers: [0; REGISTERS],
+    };
+    let to = &raw mut context.registers;
+    let registers = interrupted.map_or(ptr::null_mut(), ptr::from_mut);
+    // SAFETY: a handler is what the program gave as one, which harms itself if it is none. Registers
+    // are words, so many of them.
     unsafe {
-        if told {
-            let handler =
-                transmute::<usize, extern "C" fn(c_int, *const Information, *const u8)>(handler);
-            handler(number as c_int, &raw const information, ptr::null());
-        } else {
-            transmute::<usize, extern "C" fn(c_int)>(handler)(number as c_int);
+        if !registers.is_null() {
+            to.cast::<Interrupted>()
+                .copy_from_nonoverlapping(registers, 1);
         }
+        let (told, end) = (&raw const information, other.unwrap_or(0));
+        exos_handle(handler, number as c_int, told, &raw mut context, end);
+        if !registers.is_null() {
+            registers.copy_from_nonoverlapping(to.cast(), 1);
+        }
+        (&raw const context.mask).read_volatile()
     }
+}
+
+/// About where the caller's stack is.
+pub fn stack_here() -> u64 {
+    let at: u64;
+    // SAFETY: it reads a register.
+    unsafe { asm!("mov {}, rsp", out(reg) at, options(nomem, nostack, preserves_flags)) };
+    at
 }
 
 /// The function of a word that `before_ends` stored.

@@ -3,11 +3,13 @@
 use core::ffi::{c_char, c_int, c_uint};
 
 use postern_aegis::{slices, time};
-use postern_exos_abi::errno;
+use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::signal;
 
 use crate::c::trusted::{answer, string};
-use crate::process::{exec, own, registry, signals, wait};
+use crate::files::descriptors;
+use crate::process::wait::{Events, Whom};
+use crate::process::{exec, groups, own, registry, signals, wait};
 
 /// Arguments and variables, as C has them: arrays of strings, ended by null.
 struct Call {
@@ -107,13 +109,27 @@ pub unsafe extern "C" fn exos_spawn(
 }
 
 const NO_HANG: c_int = 1;
+const UNTRACED: c_int = 2;
+const CONTINUED: c_int = 8;
 
 /// # Safety
 /// Memory of the caller's, or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int {
-    let whom = u32::try_from(pid).ok().filter(|pid| *pid != 0);
-    let result = wait::wait(whom, options & NO_HANG == 0).map(|ended| match ended {
+    if options & !(NO_HANG | UNTRACED | CONTINUED) != 0 {
+        return answer(Err(errno::INVAL));
+    }
+    let whom = match pid {
+        -1 => Whom::Any,
+        0 => Whom::Group(groups::own()),
+        1.. => Whom::One(pid as u32),
+        _ => Whom::Group(pid.unsigned_abs()),
+    };
+    let events = Events {
+        stops: options & UNTRACED != 0,
+        continues: options & CONTINUED != 0,
+    };
+    let result = wait::wait(whom, events, options & NO_HANG == 0).map(|ended| match ended {
         None => 0,
         Some((pid, how)) => {
             if !status.is_null() {
@@ -146,19 +162,84 @@ extern "C" fn getppid() -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn kill(pid: c_int, number: c_int) -> c_int {
-    let to = u32::try_from(pid).map_err(|_| errno::SRCH);
     let number = u32::try_from(number).map_err(|_| errno::INVAL);
-    let sent = to.and_then(|to| {
-        let number = number?;
-        if to == own::pid() && number != 0 {
-            signals::raise(number)
-        } else {
-            registry::kill(to, number)?;
-            signals::poll();
-            Ok(())
+    let sent = number.and_then(|number| {
+        let own = own::pid() as c_int;
+        match pid {
+            _ if pid == own && number != 0 => return signals::raise(number),
+            // Everybody whom it may signal at all: itself and what it has made.
+            -1 => registry::kill(0, number)?,
+            0 => registry::kill_group(groups::own(), number)?,
+            1.. => registry::kill(pid as u32, number)?,
+            _ => registry::kill_group(pid.unsigned_abs(), number)?,
         }
+        signals::poll();
+        Ok(())
     });
     answer(sent.map(|()| 0))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn killpg(group: c_int, number: c_int) -> c_int {
+    match group {
+        0.. => kill(-group, number),
+        _ => answer(Err(errno::INVAL)),
+    }
+}
+
+fn positive(pid: c_int) -> Result<u32, Errno> {
+    u32::try_from(pid).map_err(|_| errno::INVAL)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn setpgid(pid: c_int, group: c_int) -> c_int {
+    let both = positive(pid).and_then(|pid| Ok((pid, positive(group)?)));
+    answer(both.and_then(|(pid, group)| groups::join(pid, group).map(|()| 0)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn setpgrp() -> c_int {
+    setpgid(0, 0)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn getpgid(pid: c_int) -> c_int {
+    let group = positive(pid).and_then(groups::of);
+    answer(group.map(|group| group as c_int))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn getpgrp() -> c_int {
+    groups::own() as c_int
+}
+
+/// There is one session, the console's: this makes a group alone.
+#[unsafe(no_mangle)]
+extern "C" fn setsid() -> c_int {
+    let pid = own::pid();
+    if groups::own() == pid {
+        return answer(Err(errno::PERM));
+    }
+    answer(groups::join(0, 0).map(|()| pid as c_int))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn getsid(pid: c_int) -> c_int {
+    answer(positive(pid).and_then(groups::of).map(|_| 1))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn tcgetpgrp(number: c_int) -> c_int {
+    let group = descriptors::console(number).map(|()| groups::foreground());
+    answer(group.map(|group| group as c_int))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn tcsetpgrp(number: c_int, group: c_int) -> c_int {
+    let done = descriptors::console(number)
+        .and_then(|()| positive(group))
+        .and_then(registry::set_foreground);
+    answer(done.map(|()| 0))
 }
 
 /// Slices, as `clock_t` has them: own and children's, in this system all of them a user's.

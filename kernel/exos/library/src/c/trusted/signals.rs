@@ -6,6 +6,7 @@ use postern_exos_abi::errno;
 
 use crate::c::trusted::answer;
 use crate::process::signals::{self, Action};
+use crate::process::{Stack, stack};
 
 /// `struct sigaction` of `<sys/signal.h>`.
 #[repr(C)]
@@ -16,7 +17,10 @@ pub struct Handling {
     flags: c_int,
 }
 
+const NO_STOPS: c_int = 1;
 const TOLD: c_int = 2;
+const ON_STACK: c_int = 4;
+const NESTS: c_int = 0x4000_0000;
 const RESTART: c_int = 0x1000_0000;
 const ONCE: c_int = 0x8000_0000_u32 as c_int;
 
@@ -34,6 +38,9 @@ pub unsafe extern "C" fn sigaction(
         handler: new.handler,
         mask: new.mask,
         told: new.flags & TOLD != 0,
+        on_stack: new.flags & ON_STACK != 0,
+        nests: new.flags & NESTS != 0,
+        no_stops: new.flags & NO_STOPS != 0,
         restart: new.flags & RESTART != 0,
         once: new.flags & ONCE != 0,
     });
@@ -42,7 +49,12 @@ pub unsafe extern "C" fn sigaction(
         let was = Handling {
             handler: was.handler,
             mask: was.mask,
-            flags: flag(was.told, TOLD) | flag(was.restart, RESTART) | flag(was.once, ONCE),
+            flags: flag(was.told, TOLD)
+                | flag(was.restart, RESTART)
+                | flag(was.once, ONCE)
+                | flag(was.on_stack, ON_STACK)
+                | flag(was.nests, NESTS)
+                | flag(was.no_stops, NO_STOPS),
         };
         if !former.is_null() {
             // SAFETY: the caller says so.
@@ -64,6 +76,39 @@ extern "C" fn signal(number: c_int, handler: usize) -> usize {
         Ok(former) => former.handler,
         Err(error) => answer::<isize>(Err(error)) as usize,
     }
+}
+
+const USED: c_int = 1;
+const DISABLED: c_int = 2;
+
+/// # Safety
+/// Memory of the caller's, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sigaltstack(new: *const Stack, former: *mut Stack) -> c_int {
+    let was = match stack::now() {
+        None => Stack {
+            flags: DISABLED,
+            ..Stack::default()
+        },
+        Some([base, size]) => Stack {
+            base,
+            flags: if stack::is_used() { USED } else { 0 },
+            size,
+        },
+    };
+    // SAFETY: the caller says so.
+    let new = (!new.is_null()).then(|| unsafe { *new });
+    let done = match new {
+        None => Ok(()),
+        Some(new) if new.flags & DISABLED != 0 => stack::set(None),
+        Some(new) if new.flags & !USED != 0 => Err(errno::INVAL),
+        Some(new) => stack::set(Some([new.base, new.size])),
+    };
+    if done.is_ok() && !former.is_null() {
+        // SAFETY: as above.
+        unsafe { former.write(was) };
+    }
+    answer(done.map(|()| 0))
 }
 
 #[unsafe(no_mangle)]

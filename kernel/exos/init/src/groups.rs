@@ -1,0 +1,59 @@
+//! Process groups: a number in each process's record, which children begin with, and the one that the
+//! console is for.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use postern_exos_abi::errno::{self, Errno};
+use postern_exos_abi::table::{PROCESSES, state};
+
+use crate::registry::Registry;
+
+impl Registry {
+    /// The group of a process that lives.
+    fn group_of(&self, slot: usize) -> Option<u32> {
+        let lives = matches!(self.state(slot), state::LIVES | state::STOPPED | state::NEW);
+        let record = self.record(slot).filter(|_| lives)?;
+        Some(record.group.load(Relaxed))
+    }
+
+    fn is_group(&self, group: u32) -> bool {
+        (0..PROCESSES).any(|slot| self.group_of(slot) == Some(group))
+    }
+
+    /// Moves the caller or a child of its to a group, or the console to one.
+    pub fn set_group(&mut self, caller: usize, pid: u64, group: u64) -> Result<(), Errno> {
+        let group = u32::try_from(group).map_err(|_| errno::INVAL)?;
+        if pid == 0 {
+            let there = self.is_group(group);
+            let table = self.table.filter(|_| there).ok_or(errno::PERM)?;
+            table.foreground.store(group, Relaxed);
+            return Ok(());
+        }
+        let slot = self.slot_of(pid)?;
+        if slot != caller && self.parent(slot) != self.pid(caller) {
+            return Err(errno::SRCH);
+        }
+        if group != self.pid(slot) && !self.is_group(group) {
+            return Err(errno::PERM);
+        }
+        let record = self.record(slot).ok_or(errno::SRCH)?;
+        record.group.store(group, Relaxed);
+        Ok(())
+    }
+
+    /// A signal for a group: for its members that the caller may act on, the caller last.
+    pub fn signal_group(&mut self, from: usize, group: u32, number: u32) -> Result<(), Errno> {
+        let mut result = Err(errno::SRCH);
+        let own = self.group_of(from) == Some(group);
+        for slot in (0..PROCESSES).filter(|slot| *slot != from) {
+            if self.group_of(slot) == Some(group) {
+                let sent = self.signal(from, slot, number);
+                result = if result.is_ok() { result } else { sent };
+            }
+        }
+        match own {
+            true => self.signal(from, from, number),
+            false => result,
+        }
+    }
+}
