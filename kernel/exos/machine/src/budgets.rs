@@ -95,7 +95,8 @@ pub fn bless(figures: &Figures) -> std::io::Result<()> {
 fn with_table<'a>(text: &str, rows: impl Iterator<Item = (&'a str, u64)>) -> Option<String> {
     // Not the words of this line.
     let (before, rest) = text.split_once(concat!("pub const ", "BUDGETS:"))?;
-    let (kind, rest) = rest.split_once("= &[")?;
+    let (kind, rest) = rest.split_once('=')?;
+    let (_, rest) = rest.split_once("&[")?;
     let (_, after) = rest.split_once("];")?;
     let rows: String = rows
         .map(|(name, figure)| format!("    (\"{name}\", {figure}),\n"))

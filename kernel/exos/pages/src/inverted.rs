@@ -11,9 +11,9 @@ fn mask(words: &[u64]) -> Option<usize> {
     (most >= 8).then(|| (1 << most.ilog2()) - 1)
 }
 
-/// Neighbours stand side by side; spans of a table of the processor are spread.
+/// Neighbours stand far apart: ranges side by side would displace each other as a whole.
 fn home(page: u64, mask: usize) -> usize {
-    (page ^ (page >> 9).wrapping_mul(0x9e37_79b9)) as usize & mask
+    (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask
 }
 
 /// Makes an empty table of words.
