@@ -93,7 +93,8 @@ impl Child {
 
     /// Gives it a slice of this environment's.
     pub fn give(&self, slice: Slice) -> Result<(), LoadError> {
-        calls::give_slice(slice.processor, slice.position, self.number)
+        let give = || calls::give_slice(slice.processor, slice.position, self.number);
+        pages::patiently(give)
             .map_err(|error| LoadError::Call("giving a slice", error))
             .map(drop)
     }

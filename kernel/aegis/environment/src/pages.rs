@@ -6,10 +6,12 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use postern_aegis_abi::Error;
 use postern_aegis_abi::call::NAME_NOBODY;
 
-use crate::{books, calls, entry, memory};
+use crate::{books, calls, entry, memory, slices};
 
-/// Slices that [`take`] waits for others to give pages back, once they were asked.
+/// Slices that [`take`] waits for others to give pages back, once they were asked, at least; and for how
+/// many cycles: a device that has a page may belong to a host that is slow.
 const PATIENCE: u32 = 256;
+const CYCLES: u64 = 1 << 32;
 
 /// Takes any page, for nobody else. Waits while others are asked for one.
 pub fn take() -> Result<u32, Error> {
@@ -35,13 +37,18 @@ pub fn free(page: u32) -> Result<(), Error> {
 
 /// Calls again as long as the kernel says so.
 pub fn patiently<T>(mut call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-    for _ in 0..PATIENCE {
+    let mut waited = 0;
+    let mut since = 0;
+    loop {
         match call() {
-            Err(Error::Again) => entry::yield_slice(),
+            Err(Error::Again) if waited == 0 => since = slices::clock(),
+            Err(Error::Again)
+                if waited < PATIENCE || slices::clock().wrapping_sub(since) < CYCLES => {}
             result => return result,
         }
+        waited += 1;
+        entry::yield_slice();
     }
-    call()
 }
 
 /// The page of this space through which pages are filled that are for others.

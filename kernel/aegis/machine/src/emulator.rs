@@ -30,6 +30,9 @@ pub struct Machine {
     pub network: bool,
     /// Whether there is a disk: [`DISK`] bytes, all zeros at the start.
     pub disk: bool,
+    /// What the disk's contents are in on the host, as QEMU names files (`blkdebug:RULES:FILE` fails by rules);
+    /// without it they are gone with the machine.
+    pub image: Option<OsString>,
     /// Waits for a debugger at the emulator's port before the first instruction.
     pub debugged: bool,
     /// What is typed on the serial line, from the start on.
@@ -48,6 +51,7 @@ impl Default for Machine {
             limit: Duration::from_secs(120),
             network: false,
             disk: false,
+            image: None,
             debugged: false,
             typed: String::new(),
             more: Vec::new(),
@@ -163,13 +167,17 @@ impl Machine {
             attached._peer = Some(Peer::start(path)?);
         }
         if self.disk {
-            let file = path.join("disk");
-            std::fs::File::create(&file)?.set_len(DISK)?;
-            add(&format!(
-                "-drive file={},if=none,id=disk,format=raw",
-                file.display()
-            ));
+            let mut drive = OsString::from("if=none,id=disk,format=raw,file=");
+            match &self.image {
+                Some(image) => drive.push(image),
+                None => {
+                    let file = path.join("disk");
+                    std::fs::File::create(&file)?.set_len(DISK)?;
+                    drive.push(file);
+                }
+            }
             add("-device virtio-blk-pci,drive=disk,disable-legacy=on");
+            attached.options.extend(["-drive".into(), drive]);
         }
         attached._folder = Some(folder);
         Ok(attached)

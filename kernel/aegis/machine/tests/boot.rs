@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn ready() -> bool {
 }
 
 /// Runs a root program with parameters.
-fn run(machine: &Machine, root: &str, parameters: &[(&str, u64)]) -> Ended {
+fn run(machine: &Machine, root: &str, parameters: &[(&str, &str)]) -> Ended {
     let folder = tempfile::tempdir().expect("a folder");
     let parameters = parameters.iter();
     let parameters: Vec<_> = parameters
@@ -48,6 +48,15 @@ fn processors(processors: u32) -> Machine {
     }
 }
 
+/// With all devices.
+fn whole(number: u32) -> Machine {
+    Machine {
+        network: true,
+        disk: true,
+        ..processors(number)
+    }
+}
+
 #[track_caller]
 fn assert_well(ended: &Ended) {
     assert!(
@@ -58,16 +67,23 @@ fn assert_well(ended: &Ended) {
     );
 }
 
-fn tests_pass(number: u32) {
-    if !ready() {
-        return;
-    }
-    let ended = run(&processors(number), "tests", &[]);
+/// What a machine with these devices says of all scenarios, or of those whose names have a word.
+fn scenarios_pass(machine: &Machine, devices: &str, only: &str) -> usize {
+    let ended = run(machine, "tests", &[("only", only)]);
+    assert_well(&ended);
     let tests = said::tests(ended.lines.iter().map(String::as_str));
     let failed: Vec<_> = tests.iter().filter(|test| !test.passed).collect();
     assert!(failed.is_empty(), "{failed:#?}");
-    assert_well(&ended);
-    assert!(tests.len() > 20, "{} tests", tests.len());
+    let has_devices = ended.lines.iter().any(|line| line == devices);
+    assert!(has_devices, "{devices}\n{}", ended.lines.join("\n"));
+    tests.len()
+}
+
+fn tests_pass(number: u32) {
+    if ready() {
+        let tests = scenarios_pass(&whole(number), "a network, a disk", "");
+        assert!(tests > 150, "{tests} tests");
+    }
 }
 
 #[test]
@@ -80,13 +96,80 @@ fn tests_pass_on_two_processors() {
     tests_pass(2);
 }
 
+#[test]
+fn without_devices_there_are_errors() {
+    if ready() {
+        let machine = processors(1);
+        let nothing = "no network, no disk";
+        assert!(scenarios_pass(&machine, nothing, "disk.") > 10);
+        assert!(scenarios_pass(&machine, nothing, "network.") > 5);
+    }
+}
+
+/// A disk whose first block begins with eight bytes that a scenario looks for.
+fn image(folder: &Path, first: &[u8; 8]) -> (PathBuf, Vec<u8>) {
+    let mut contents = vec![0; emulator::DISK as usize];
+    for (at, byte) in contents.iter_mut().enumerate() {
+        *byte = (at / 4096 * 7 + at % 251) as u8;
+    }
+    contents[..8].copy_from_slice(first);
+    let path = folder.join("disk");
+    std::fs::write(&path, &contents).expect("a disk");
+    (path, contents)
+}
+
+/// Bytes that the host wrote are those that are read inside, and the other way.
+#[test]
+fn the_host_sees_the_same_disk() {
+    if !ready() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, contents) = image(folder.path(), b"rom host");
+    let machine = Machine {
+        image: Some(path.clone().into()),
+        ..whole(1)
+    };
+    scenarios_pass(&machine, "a network, a disk", "disk.host");
+    let after = std::fs::read(&path).expect("the disk");
+    let last = after.len() - 4096;
+    assert!(after[..last] == contents[..last], "a block changed");
+    let inverted: Vec<u8> = contents[5 * 4096..6 * 4096].iter().map(|b| !b).collect();
+    assert!(
+        after[last..] == inverted,
+        "the last block is not the sixth, inverted"
+    );
+}
+
+/// Errors of the device itself.
+#[test]
+fn a_disk_that_fails() {
+    if !ready() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, _) = image(folder.path(), b"is fails");
+    let rules = folder.path().join("rules");
+    let rule = |event: &str| {
+        format!("[inject-error]\nevent = \"{event}\"\nerrno = \"5\"\nsector = \"72\"\n")
+    };
+    let both = [rule("read_aio"), rule("write_aio")].concat();
+    std::fs::write(&rules, both).expect("rules");
+    let machine = Machine {
+        image: Some(format!("blkdebug:{}:{}", rules.display(), path.display()).into()),
+        ..whole(1)
+    };
+    scenarios_pass(&machine, "a network, a disk", "disk.fails");
+}
+
 /// A seed that differs from day to day would be a test that fails on some days: `make soak` has it.
 fn survives_calls_at_random(number: u32) {
     if !ready() {
         return;
     }
-    let parameters = [("seed", u64::from(number)), ("seconds", SECONDS)];
-    assert_well(&run(&processors(number), "fuzz", &parameters));
+    let (seed, seconds) = (number.to_string(), SECONDS.to_string());
+    let parameters = [("seed", &*seed), ("seconds", &*seconds)];
+    assert_well(&run(&whole(number), "fuzz", &parameters));
 }
 
 #[test]

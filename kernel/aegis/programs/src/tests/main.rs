@@ -94,6 +94,10 @@ fn main() -> ! {
             .flatten()
             .filter(|scenario| scenario.name.contains(only))
     };
+    // Scenarios of a device that is not there have nothing to do.
+    let there = |is_there| if is_there { "a" } else { "no" };
+    let (network, disk) = (there(listener::is_there()), there(disk::is_there()));
+    println!("{network} network, {disk} disk");
     let mut failed = 0;
     for scenario in chosen() {
         let before = scenario::Possessions::now();

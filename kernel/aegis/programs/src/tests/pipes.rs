@@ -6,7 +6,7 @@ use postern_aegis::abi::records::run;
 use postern_aegis::{Error, Mapping, memory, pages};
 use postern_aegis_pipes::{Pass, Piece, PipeError, SHARED, compile, compose, load};
 
-use crate::handlers::{Line, ends, is_there, page};
+use crate::handlers::{Line, ends, in_time, is_there, page};
 use crate::scenario::{Named, Outcome, Why, check, same};
 
 crate::scenarios! {
@@ -129,13 +129,14 @@ fn orders() -> Outcome {
         layers.swap(0, number % 4);
         layers.swap(1, 1 + number / 4 % 3);
         layers.swap(2, 2 + number / 12);
-        let line = pipe(FROM, &[&pieces(layers)])?;
-        fill(&line, number as u64);
-        for length in [60, 61 + number as u64, 200 + number as u64] {
-            compare(&line, FROM, &layers, length)?;
-        }
-        same("messages", line.word(0), 3)?;
-        line.end()?;
+        let act = |line: &Line| {
+            fill(line, number as u64);
+            for length in [60, 61 + number as u64, 200 + number as u64] {
+                compare(line, FROM, &layers, length)?;
+            }
+            same("messages", line.word(0), 3)
+        };
+        in_time(|| pipe(FROM, &[&pieces(layers)]), act)?.end()?;
     }
     Ok(())
 }
@@ -152,15 +153,17 @@ fn lengths() -> Outcome {
         ([Copy, Key, Swap, Sum], FROM + 5),
         ([Key, Sum, Swap, Copy], far),
     ] {
-        let line = pipe(skip, &[&pieces(layers)])?;
-        fill(&line, skip as u64);
-        let short = (60..132).chain(far as u64 - 2..far as u64 + 10);
-        for length in short.chain((132..FRAME).step_by(83)).chain([FRAME]) {
-            // What an earlier one left.
-            (0..190).for_each(|word| memory::write(line.shared + COPY + 8 * word, 0));
-            compare(&line, skip, &layers, length)?;
-        }
-        line.end()?;
+        let act = |line: &Line| {
+            fill(line, skip as u64);
+            let short = (60..132).chain(far as u64 - 2..far as u64 + 10);
+            for length in short.chain((132..FRAME).step_by(83)).chain([FRAME]) {
+                // What an earlier one left.
+                (0..190).for_each(|word| memory::write(line.shared + COPY + 8 * word, 0));
+                compare(line, skip, &layers, length)?;
+            }
+            Ok(())
+        };
+        in_time(|| pipe(skip, &[&pieces(layers)]), act)?.end()?;
     }
     Ok(())
 }
@@ -175,22 +178,26 @@ fn passes() -> Outcome {
         let both = [copy.clone(), sum.clone()];
         let (first, second) = both.split_at(1);
         let apart = [first, second];
-        let line = match together {
-            true => pipe(FROM, &[&both])?,
-            false => pipe(FROM, &apart)?,
+        let line = || match together {
+            true => pipe(FROM, &[&both]),
+            false => pipe(FROM, &apart),
         };
-        fill(&line, 3);
-        for length in [60, 333, 1456] {
-            (0..190).for_each(|word| memory::write(line.shared + COPY + 8 * word, 0));
-            compare(&line, FROM, &[Layer::Copy, Layer::Sum], length)?;
-        }
-        line.end()?;
+        let act = |line: &Line| {
+            fill(line, 3);
+            [60, 333, 1456].into_iter().try_for_each(|length| {
+                (0..190).for_each(|word| memory::write(line.shared + COPY + 8 * word, 0));
+                compare(line, FROM, &[Layer::Copy, Layer::Sum], length)
+            })
+        };
+        in_time(line, act)?.end()?;
     }
     // The same piece twice has two states.
     let twice = [Piece::sum(), Piece::key(KEY), Piece::sum()];
-    let line = pipe(FROM, &[&twice])?;
-    fill(&line, 4);
-    line.message(64)?;
+    let act = |line: &Line| {
+        fill(line, 4);
+        line.message(64)
+    };
+    let line = in_time(|| pipe(FROM, &[&twice]), act)?;
     let words = || (0..5).map(|index| word_at(&line, FROM + 8 * index, 64));
     same("the first", line.word(1), words().fold(0, add))?;
     let after = words().map(|word| word ^ KEY).fold(0, add);
@@ -205,20 +212,23 @@ fn put() -> Outcome {
     }
     let to = page()?;
     let place = u64::from(to.1) << 12 | 256;
-    let line = pipe(FROM, &[&[Piece::key(KEY), Piece::put(place, 0)]])?;
-    fill(&line, 5);
-    for length in [60, 1000, FRAME] {
-        line.message(length)?;
-        same("said", line.word(2), 0)?;
-        for index in 0..(length - FROM as u64).div_ceil(8) {
-            let word = word_at(&line, FROM + 8 * index as usize, length) ^ KEY;
-            same("a word", memory::read(to.0 + 256 + 8 * index), word)?;
+    let act = |line: &Line| {
+        fill(line, 5);
+        for length in [60, 1000, FRAME] {
+            line.message(length)?;
+            same("said", line.word(2), 0)?;
+            for index in 0..(length - FROM as u64).div_ceil(8) {
+                let word = word_at(line, FROM + 8 * index as usize, length) ^ KEY;
+                same("a word", memory::read(to.0 + 256 + 8 * index), word)?;
+            }
         }
-    }
-    line.end()?;
+        Ok(())
+    };
+    let key = || pipe(FROM, &[&[Piece::key(KEY), Piece::put(place, 0)]]);
+    in_time(key, act)?.end()?;
     // The kernel's.
-    let line = pipe(FROM, &[&[Piece::put(256 << 12, 0)]])?;
-    line.message(60)?;
+    let kernels = || pipe(FROM, &[&[Piece::put(256 << 12, 0)]]);
+    let line = in_time(kernels, |line| line.message(60))?;
     check(line.word(1) as i64 != 0, "a page that is not its own")?;
     line.end()?;
     pages::free(to.1).named("a page")

@@ -101,7 +101,7 @@ impl<T> Named<T> for Result<T, Error> {
 /// Slices that are waited for something at least, and how long in cycles: of few slices a loaded
 /// host may give none to another processor.
 const SLICES: u32 = 4000;
-const CYCLES: u64 = 20_000_000_000;
+const CYCLES: u64 = 80_000_000_000;
 
 /// Waits until something is so.
 pub fn wait(what: &'static str, is: impl Fn() -> bool) -> Outcome {
