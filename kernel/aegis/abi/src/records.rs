@@ -392,6 +392,8 @@ pub struct Processor {
     pub told: AtomicU32,
     /// Whose the running slice was when it began.
     pub lender: AtomicU32,
+    /// Positions that somebody owns, as bits.
+    pub owned: AtomicU64,
 }
 
 /// What stands at [`BOOKS`](crate::address::BOOKS).
@@ -418,6 +420,8 @@ pub struct Machine {
     pub dying: AtomicU32,
     /// Bytes of the boot package behind the root environment's program.
     pub package: AtomicU32,
+    /// 0: nobody is asked to give anything back.
+    pub asked: AtomicU32,
     /// Processors, by number.
     pub processor: [Processor; PROCESSORS],
     /// Vectors of slices, by processor and position.

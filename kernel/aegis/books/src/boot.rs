@@ -66,6 +66,7 @@ impl<H: Hardware> Books<'_, H> {
         machine.births.store(1, Relaxed);
         machine.dying.store(0, Relaxed);
         machine.package.store(start.package, Relaxed);
+        machine.asked.store(0, Relaxed);
         for processor in &machine.processor {
             processor.ticks.store(0, Relaxed);
             processor.position.store(0, Relaxed);
@@ -73,6 +74,7 @@ impl<H: Hardware> Books<'_, H> {
             processor.idle.store(0, Relaxed);
             processor.told.store(0, Relaxed);
             processor.lender.store(0, Relaxed);
+            processor.owned.store(0, Relaxed);
         }
         for slice in machine.slices.iter().flatten() {
             slice.owner.store(0, Relaxed);

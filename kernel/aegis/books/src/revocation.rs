@@ -10,7 +10,7 @@
 //! pending gets no later deadline by further ones, so nobody is shielded by them.
 
 use core::mem::offset_of;
-use core::sync::atomic::Ordering::{Acquire, Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use postern_aegis_abi::context::{Context, GUARANTEES, Place, Repossession};
 use postern_aegis_abi::records::{claim, end, stopping};
@@ -68,6 +68,7 @@ impl<H: Hardware> Books<'_, H> {
             _ => &record.asked_pages,
         };
         asked.fetch_max(count, Relaxed);
+        self.machine.asked.store(1, Release);
         self.tell_asked(environment);
         self.raise_locked(environment, Context::EVENT_REVOKE);
     }
@@ -163,9 +164,18 @@ impl<H: Hardware> Books<'_, H> {
 
     /// Takes by force what is due by this processor's ticks, some of it at a time. Called at each.
     pub fn due(&self, processor: usize) {
+        // Mostly nobody is asked: one word says so. It is cleared before who is asked is looked for, and
+        // set behind what is asked.
+        if self.machine.asked.load(Acquire) == 0 {
+            return;
+        }
+        self.machine.asked.swap(0, AcqRel);
         let now = self.machine.processor[processor].ticks.load(Relaxed);
         let mut left = PIECE;
         for number in self.numbers() {
+            if self.is_asked(number) {
+                self.machine.asked.store(1, Release);
+            }
             let record = self.environment(number);
             let due = self.is_asked(number)
                 && record.clock.load(Relaxed) == processor as u32

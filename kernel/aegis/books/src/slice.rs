@@ -12,6 +12,7 @@
 //! environment that runs marks it, and the processor leaves it. An environment that transfers to
 //! another while it was told to stop pays itself, and not the other.
 
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use postern_aegis_abi::context::Context;
@@ -47,6 +48,12 @@ pub struct Turn {
 impl<'a, H: Hardware> Books<'a, H> {
     fn slice(&self, processor: usize, position: usize) -> &'a Slice {
         &self.machine.slices[processor][position]
+    }
+
+    /// Positions of a processor that somebody owns: mostly few, so the others are not looked at.
+    fn owned(&self, processor: usize) -> &'a AtomicU64 {
+        const { assert!(SLICES == 64) };
+        &self.machine.processor[processor].owned
     }
 
     /// How many processors there are.
@@ -86,6 +93,7 @@ impl<'a, H: Hardware> Books<'a, H> {
             None => (0..SLICES).find(free),
         };
         let position = taken.ok_or(Error::Taken)?;
+        self.owned(processor).fetch_or(1 << position, Release);
         self.slice(processor, position).runs.store(caller, Release);
         record.slices.store(slices + 1, Relaxed);
         Ok(position)
@@ -145,6 +153,8 @@ impl<'a, H: Hardware> Books<'a, H> {
         if slice.owner.load(Relaxed) != owner {
             return Err(Error::Denied);
         }
+        // Before it is free: whoever takes it then sets this again.
+        self.owned(processor).fetch_and(!(1 << position), Relaxed);
         slice.owner.store(0, Release);
         slice.runs.store(0, Release);
         self.environment(owner).slices.fetch_sub(1, Relaxed);
@@ -234,10 +244,21 @@ impl<'a, H: Hardware> Books<'a, H> {
     /// [`Books::vacate`] was called before.
     pub fn next_turn(&self, processor: usize) -> Option<Turn> {
         let here = &self.machine.processor[processor];
-        let last = here.position.load(Relaxed) as usize;
-        let turn = (1..=SLICES)
-            .map(|step| (last + step) % SLICES)
-            .find_map(|position| self.begin(processor, position))?;
+        let next = here.position.load(Relaxed) as usize + 1;
+        let mut owned = self
+            .owned(processor)
+            .load(Acquire)
+            .rotate_right(next as u32);
+        let turn = loop {
+            if owned == 0 {
+                return None;
+            }
+            let position = (next + owned.trailing_zeros() as usize) % SLICES;
+            owned &= owned - 1;
+            if let Some(turn) = self.begin(processor, position) {
+                break turn;
+            }
+        };
         here.ticks.fetch_add(1, Relaxed);
         here.position.store(turn.position as u32, Relaxed);
         here.current.store(u32::from(turn.environment), Relaxed);

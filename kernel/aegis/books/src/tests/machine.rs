@@ -69,6 +69,7 @@ impl Memory {
                 births: AtomicU32::default(),
                 dying: AtomicU32::default(),
                 package: AtomicU32::default(),
+                asked: Default::default(),
                 processor: Default::default(),
                 slices: from_fn::<_, PROCESSORS, _>(|_| from_fn(|_| Default::default())),
                 environments: from_fn(|_| Default::default()),

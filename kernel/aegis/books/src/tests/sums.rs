@@ -54,6 +54,17 @@ pub fn check<H: Hardware>(books: &Books<'_, H>) {
             .count();
         assert_eq!(record.children.load(Relaxed) as usize, children, "{number}");
     }
+    let asked = |record: &Environment| {
+        record.asked_pages.load(Relaxed) != 0 || record.asked_slices.load(Relaxed) != 0
+    };
+    let some = there.iter().any(|(_, record)| asked(record));
+    assert!(!some || machine.asked.load(Relaxed) != 0, "nobody looks");
+    for (processor, vector) in machine.processor.iter().zip(&machine.slices) {
+        let owned = vector.iter().enumerate().fold(0, |bits, (at, slice)| {
+            bits | u64::from(slice.owner.load(Relaxed) != 0) << at
+        });
+        assert_eq!(processor.owned.load(Relaxed), owned);
+    }
     for slice in machine.slices.iter().flatten() {
         let (owner, runs) = (slice.owner.load(Relaxed), slice.runs.load(Relaxed));
         assert_eq!(owner == 0, runs == 0, "{owner} {runs}");
