@@ -35,6 +35,9 @@ pub enum Operation {
     /// A process group: `pid` (the caller or a child of its) → `group`, the same pid or a group that
     /// there is; with `pid` 0: the group that the console is for.
     Group = 12,
+    /// What was typed on the console while nobody read: 0 takes a byte, any other number leaves the
+    /// byte `number - 1` for others → byte.
+    Typed = 13,
 }
 
 /// In the place of a pid: a process group of the lower half's number.
@@ -44,7 +47,7 @@ impl Operation {
     /// The operation of a request's first word, whose upper half is the version that it is of: another
     /// version's numbers mean something else.
     pub fn of(word: u64) -> Option<Operation> {
-        const ALL: [Operation; 12] = [
+        const ALL: [Operation; 13] = [
             Operation::Create,
             Operation::Start,
             Operation::Replace,
@@ -57,6 +60,7 @@ impl Operation {
             Operation::Kill,
             Operation::Slice,
             Operation::Group,
+            Operation::Typed,
         ];
         let own = (word >> 32) as u32 == crate::VERSION;
         let operation = ALL.get((word as u32).checked_sub(1)? as usize);
@@ -79,7 +83,7 @@ mod tests {
             let of = |version: u64| Operation::of(number | version << 32);
             match of(crate::VERSION.into()) {
                 Some(operation) => assert_eq!(operation as u64, number),
-                None => assert!(number == 0 || number > 12, "{number}"),
+                None => assert!(number == 0 || number > 13, "{number}"),
             }
             assert_eq!(of(0), None);
             assert_eq!(of(u64::from(crate::VERSION) + 1), None);

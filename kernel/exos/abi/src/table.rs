@@ -62,6 +62,10 @@ pub struct Process {
 
 const _: () = assert!(core::mem::size_of::<Process>() == 64);
 
+/// Bytes that were typed on the console and wait for a reader, at most. With what stands before them
+/// they are as long as a process.
+pub const TYPED: usize = 48;
+
 /// All of it.
 #[repr(C)]
 #[derive(Debug)]
@@ -72,8 +76,10 @@ pub struct Table {
     pub living: AtomicU32,
     /// The process group that the console is for; 0: nobody has said.
     pub foreground: AtomicU32,
-    /// Unused, so that processes begin at multiples of their size.
-    pub reserved: [AtomicU32; 13],
+    /// Bytes that were typed on the console, which somebody has read for others: so many.
+    pub typed: AtomicU32,
+    /// Those bytes.
+    pub bytes: [AtomicU8; TYPED],
     /// The processes. A pid is not an index.
     pub processes: [Process; PROCESSES],
 }

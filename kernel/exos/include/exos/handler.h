@@ -5,4 +5,8 @@
 
 #define EXOS_HANDLER __attribute__((target("general-regs-only")))
 
+/* Variables that pieces of the library may touch at any time, also where no fault could be served:
+   they lie with the library's own. */
+#define EXOS_RESIDENT __attribute__((section(".exos.resident")))
+
 #endif

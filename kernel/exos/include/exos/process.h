@@ -43,7 +43,8 @@ struct exos_table {
 	uint32_t version;
 	uint32_t living;
 	uint32_t foreground;
-	uint32_t reserved[13];
+	uint32_t typed;
+	char bytes[48];
 	struct exos_process processes[EXOS_PROCESSES];
 };
 

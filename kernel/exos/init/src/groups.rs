@@ -1,10 +1,10 @@
 //! Process groups: a number in each process's record, which children begin with, and the one that the
-//! console is for.
+//! console is for, with what was typed there while nobody read.
 
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_exos_abi::errno::{self, Errno};
-use postern_exos_abi::table::{PROCESSES, state};
+use postern_exos_abi::table::{PROCESSES, TYPED, state};
 
 use crate::registry::Registry;
 
@@ -39,6 +39,26 @@ impl Registry {
         let record = self.record(slot).ok_or(errno::SRCH)?;
         record.group.store(group, Relaxed);
         Ok(())
+    }
+
+    /// Takes a byte that was typed while nobody read, or leaves one.
+    pub fn typed(&mut self, word: u64) -> Result<u64, Errno> {
+        let table = self.table.ok_or(errno::AGAIN)?;
+        let count = (table.typed.load(Relaxed) as usize).min(TYPED);
+        let Some(left) = word.checked_sub(1) else {
+            let taken = table.bytes[..count].first().ok_or(errno::AGAIN)?;
+            let taken = taken.load(Relaxed);
+            for pair in table.bytes[..count].windows(2) {
+                pair[0].store(pair[1].load(Relaxed), Relaxed);
+            }
+            table.typed.store(count as u32 - 1, Relaxed);
+            return Ok(taken.into());
+        };
+        let left = u8::try_from(left).map_err(|_| errno::INVAL)?;
+        let place = table.bytes.get(count).ok_or(errno::AGAIN)?;
+        place.store(left, Relaxed);
+        table.typed.store(count as u32 + 1, Relaxed);
+        Ok(0)
     }
 
     /// A signal for a group: for its members that the caller may act on, the caller last.

@@ -126,6 +126,10 @@ fn answer(
             registry.set_group(slot, a, b)?;
             nothing
         }
+        Operation::Typed => {
+            let byte = registry.typed(a)?;
+            Ok(([byte, 0, 0], None))
+        }
         Operation::Slice => {
             let of = registry.slot_of(a)?;
             if !registry.descends(of, slot) {

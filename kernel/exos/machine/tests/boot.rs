@@ -177,3 +177,54 @@ fn programs_of_unknown_versions_are_refused() {
         assert!(software::prepare(&files, folder.path()).is_ok());
     }
 }
+
+/// A line is edited, Ctrl-C ends what runs in the foreground whether it reads or not, with all of its
+/// pipeline, what is typed ahead waits for who reads, and Ctrl-D ends the shell.
+#[test]
+fn the_console_has_a_foreground() {
+    if !ready() {
+        return;
+    }
+    let mut all = programs::of("shell").expect("the shell");
+    all.push(Program {
+        name: "spin".to_owned(),
+        sources: vec![place::sources().join("programs/versions/spin.c")],
+        flags: vec!["-O2".to_owned()],
+        ..Program::default()
+    });
+    let mut files = programs::make(&all).expect("they compile");
+    files.push(("init".to_owned(), b"sh".to_vec()));
+    let folder = tempfile::tempdir().expect("a folder");
+    let software = software::prepare(&files, folder.path()).expect("an archive");
+    let typed = [
+        // The first bytes come before there is a kernel.
+        "\n\n\n",
+        "echp\x7fo one\n",
+        "nonsense\x15echo two\n",
+        "lost\x03echo three\n",
+        "cat\nfour\n\x03echo five\n",
+        "spin\n\x03echo six\n",
+        "spin | cat | cat\n\x03echo seven\n",
+        "cat\neight\n\x04echo nine\n",
+        "\x04",
+    ];
+    let machine = Machine {
+        counted: true,
+        limit: Duration::from_secs(30),
+        typed: typed.concat(),
+        ..Machine::default()
+    };
+    let ended = machine.run(&software, |_| {}).expect("a machine");
+    let said = ended.lines.join("\n");
+    assert!(ended.status.is_well(), "{}: {said}", ended.status);
+    let words = "one two three four five six seven eight nine";
+    let mut lines = ended.lines.iter();
+    for word in words.split(' ') {
+        assert!(lines.any(|line| line == word), "{word} in\n{said}");
+    }
+    for name in ["sh: cat: Interrupt", "sh: spin: Interrupt"] {
+        assert!(said.contains(name), "{name} in\n{said}");
+    }
+    assert_eq!(said.matches("spins").count(), 2, "{said}");
+    assert_eq!(said.matches(": Interrupt").count(), 5, "{said}");
+}

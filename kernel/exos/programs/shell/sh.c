@@ -25,6 +25,9 @@ struct words {
 
 static int last_status;
 
+/* Somebody sits there: each pipeline is a group of its own, which has the console while it runs. */
+static int asks;
+
 static int complain(const char *what, const char *why)
 {
 	fprintf(stderr, "sh: %s: %s\n", what, why);
@@ -117,6 +120,8 @@ static int builtin(char **word)
 /* One command of a pipeline, in a process of its own: never comes back. */
 static void become(char **word, const char *input)
 {
+	if (asks)
+		signal(SIGINT, SIG_DFL);
 	if (input) {
 		int file = open(input, O_RDONLY);
 		if (file < 0) {
@@ -174,6 +179,8 @@ static int pipeline(struct words *words, int from, int to, int background)
 		}
 		fflush(stdout);
 		pid_t pid = fork();
+		if (asks && pid >= 0)
+			setpgid(pid, stages ? pids[0] : 0);
 		if (pid == 0) {
 			if (input >= 0) {
 				dup2(input, STDIN_FILENO);
@@ -205,11 +212,15 @@ static int pipeline(struct words *words, int from, int to, int background)
 		printf("[%d]\n", stages ? (int)pids[stages - 1] : 0);
 		return 0;
 	}
+	if (asks && stages)
+		tcsetpgrp(STDIN_FILENO, pids[0]);
 	for (int stage = 0; stage < stages; stage++) {
 		int how;
 		if (waitpid(pids[stage], &how, 0) == pids[stage])
 			status = told(names[stage], how);
 	}
+	if (asks)
+		tcsetpgrp(STDIN_FILENO, getpgrp());
 	return status;
 }
 
@@ -250,7 +261,9 @@ int main(int count, char **arguments)
 		complain(arguments[1], strerror(errno));
 		return 127;
 	}
-	int asks = from == stdin && isatty(STDIN_FILENO);
+	asks = from == stdin && isatty(STDIN_FILENO);
+	if (asks)
+		signal(SIGINT, SIG_IGN);
 	for (;;) {
 		if (asks) {
 			fputs("$ ", stdout);

@@ -1,14 +1,16 @@
 //! Lines from the console, with what was typed shown and taken back; bytes to it.
 
-use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 use postern_aegis::{Error, calls, entry};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::signal;
+use postern_exos_abi::table::TYPED;
 
-use crate::process::{own, signals};
+use crate::process::{groups, own, registry, signals};
 
 const LINE: usize = 512;
+const CONTROL_C: u8 = 3;
 
 /// What was typed and not read yet.
 static BYTES: [AtomicU8; LINE] = [const { AtomicU8::new(0) }; LINE];
@@ -39,6 +41,11 @@ pub fn write(bytes: &[u8]) -> Result<usize, Errno> {
 /// A byte that was typed; waits for it.
 fn typed() -> Result<u8, Errno> {
     loop {
+        if registry::table().typed.load(Relaxed) != 0
+            && let Ok(byte) = registry::take_typed()
+        {
+            return Ok(byte);
+        }
         match calls::read() {
             Ok(byte) => return Ok(byte),
             Err(Error::Again) => entry::yield_slice(),
@@ -48,6 +55,40 @@ fn typed() -> Result<u8, Errno> {
             return Err(errno::INTR);
         }
     }
+}
+
+/// Ctrl-C: a signal for the group that the console is for.
+fn interrupt() {
+    let _ = write(b"^C\n");
+    let _ = registry::kill_group(groups::foreground(), signal::INT);
+}
+
+/// Looks at what is typed for a process that waits and has given the console to others: Ctrl-C is
+/// theirs at once, though they do not read, and all else waits for who reads next.
+pub fn watch() {
+    if registry::table().typed.load(Relaxed) as usize >= TYPED {
+        return;
+    }
+    match calls::read() {
+        Ok(CONTROL_C) => interrupt(),
+        Ok(byte) => _ = registry::leave_typed(byte),
+        Err(_) => {}
+    }
+}
+
+/// Whether this process has given the console to another group.
+static GIVEN: AtomicBool = AtomicBool::new(false);
+
+/// Gives the console to a group.
+pub fn give(group: u32) -> Result<(), Errno> {
+    registry::set_foreground(group)?;
+    GIVEN.store(group != groups::own(), Relaxed);
+    Ok(())
+}
+
+/// Whether this process watches the console while it waits.
+pub fn watches() -> bool {
+    GIVEN.load(Relaxed)
 }
 
 /// Reads a line: false at its end by Ctrl-D.
@@ -62,15 +103,19 @@ fn line() -> Result<bool, Errno> {
                 LENGTH.store(length + 1, Relaxed);
                 return Ok(true);
             }
-            3 => {
-                let _ = write(b"^C\n");
-                if own::pid() == 1 {
+            CONTROL_C => {
+                let ignores = own::pid() == 1 || signals::ignored() & 1 << signal::INT != 0;
+                if groups::own() == groups::foreground() && ignores {
+                    let _ = write(b"^C\n");
                     BYTES[0].store(b'\n', Relaxed);
                     LENGTH.store(1, Relaxed);
                     return Ok(true);
                 }
-                signals::raise(signal::INT)?;
-                return Err(errno::INTR);
+                interrupt();
+                length = 0;
+                if signals::poll() || groups::own() == groups::foreground() {
+                    return Err(errno::INTR);
+                }
             }
             4 => {
                 LENGTH.store(length, Relaxed);

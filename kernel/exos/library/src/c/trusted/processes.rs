@@ -7,7 +7,7 @@ use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::signal;
 
 use crate::c::trusted::{answer, string};
-use crate::files::descriptors;
+use crate::files::{console, descriptors};
 use crate::process::wait::{Events, Whom};
 use crate::process::{exec, groups, own, registry, signals, wait};
 
@@ -129,7 +129,21 @@ pub unsafe extern "C" fn waitpid(pid: c_int, status: *mut c_int, options: c_int)
         stops: options & UNTRACED != 0,
         continues: options & CONTINUED != 0,
     };
-    let result = wait::wait(whom, events, options & NO_HANG == 0).map(|ended| match ended {
+    let waits = options & NO_HANG == 0;
+    let waited = loop {
+        let watches = waits && console::watches();
+        match wait::wait(whom, events, waits && !watches) {
+            Ok(None) if watches => {
+                console::watch();
+                postern_aegis::entry::yield_slice();
+                if signals::poll() {
+                    break Err(errno::INTR);
+                }
+            }
+            result => break result,
+        }
+    };
+    let result = waited.map(|ended| match ended {
         None => 0,
         Some((pid, how)) => {
             if !status.is_null() {
@@ -238,7 +252,7 @@ extern "C" fn tcgetpgrp(number: c_int) -> c_int {
 extern "C" fn tcsetpgrp(number: c_int, group: c_int) -> c_int {
     let done = descriptors::console(number)
         .and_then(|()| positive(group))
-        .and_then(registry::set_foreground);
+        .and_then(console::give);
     answer(done.map(|()| 0))
 }
 
