@@ -234,6 +234,27 @@ static void near_the_end_of_the_stack(void)
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
 }
 
+static volatile char stored_to_first[2 * PAGE] __attribute__((aligned(PAGE))) = { 1 };
+static volatile int told;
+
+static EXOS_HANDLER int counts(struct exos_fault *fault, void *argument)
+{
+	(void)fault, (void)argument;
+	told++;
+	return 0;
+}
+
+/* Pages that the library copies are no affair of a program's handler. Nobody has forked yet. */
+static void handlers_hear_of_no_copies(void)
+{
+	exos_on_fault(counts, NULL);
+	stored_to_first[0]++;
+	CHECK(stored_to_first[0] == 2 && stored_to_first[1] == 0 && told == 0);
+	stored_to_first[PAGE] = 7;
+	CHECK(stored_to_first[PAGE] == 7 && told == 0);
+	exos_on_fault(NULL, NULL);
+}
+
 static volatile int forked;
 
 static void forks(int number)
@@ -354,6 +375,7 @@ int main(void)
 {
 	volatile char stack = 0;
 
+	RUN(handlers_hear_of_no_copies);
 	below(&stack);
 	RUN(anothers_page);
 	RUN(near_the_end_of_the_stack);

@@ -76,6 +76,26 @@ static void contents(void)
 	CHECK(ends_by(loads, mine) == SIGSEGV);
 }
 
+static volatile int told;
+
+static EXOS_HANDLER int counts(struct exos_fault *fault, void *argument)
+{
+	(void)fault, (void)argument;
+	told++;
+	return 0;
+}
+
+/* Copies are no affair of a program's handler. Nobody has forked yet. */
+static void handlers_hear_nothing(void)
+{
+	char *mine = map(PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	CHECK(mine != MAP_FAILED && mine[0] == 0177);
+	exos_on_fault(counts, NULL);
+	mine[0] = 1;
+	exos_on_fault(NULL, NULL);
+	CHECK(mine[0] == 1 && told == 0 && munmap(mine, length) == 0);
+}
+
 static void private_stores(void)
 {
 	char *one = map(PROT_READ | PROT_WRITE, MAP_PRIVATE), *other = map(PROT_READ, MAP_PRIVATE);
@@ -228,6 +248,7 @@ int main(int count, char **words)
 		return 1;
 	length = status.st_size;
 	whole = (length + PAGE - 1) & -PAGE;
+	RUN(handlers_hear_nothing);
 	RUN(contents);
 	RUN(private_stores);
 	RUN(next_exec_is_as_before);

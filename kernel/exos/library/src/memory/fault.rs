@@ -52,8 +52,9 @@ fn fault(frame: &mut Frame) {
         _ => READ,
     };
     // A page that is there and may not be used so is the program's affair, unless some are copied
-    // when they are stored to: then the table says which.
-    let there = frame.code & PRESENT != 0 && frame.address < PRIVATE;
+    // when they are stored to, as those of the image: then the table says which.
+    let programs = frame.address >= trusted::layout().end && frame.address < PRIVATE;
+    let there = frame.code & PRESENT != 0 && programs;
     if there && !COPIES.load(Relaxed) && trusted::served(frame) {
         return;
     }

@@ -7,52 +7,9 @@ use postern_aegis::{Error, Mapping, PAGE, pages};
 use postern_exos_load::archive;
 use postern_exos_pages::entry::{Entry, WRITE};
 
-use crate::memory::regions::Region;
+use crate::memory::regions::{MAPPED, Mapped, Region};
 use crate::memory::space::{Space, WINDOW, flags};
-use crate::memory::{room, trusted};
-
-/// Mappings of files at most.
-const MOST: usize = 32;
-
-/// A file that is mapped.
-#[derive(Clone, Copy, Debug)]
-pub struct Mapped {
-    /// Which file of the archive.
-    pub index: u32,
-    /// All who map it have its own pages, and nobody stores to them.
-    pub shared: bool,
-    /// What is added to a page of the mapping for the file's page, with wrapping.
-    delta: u64,
-}
-
-/// All of them.
-#[derive(Debug)]
-pub struct Files {
-    all: [Mapped; MOST],
-    /// Whether there ever was one.
-    pub some: bool,
-}
-
-impl Files {
-    /// None.
-    pub const fn new() -> Files {
-        let none = Mapped {
-            index: 0,
-            shared: false,
-            delta: 0,
-        };
-        Files {
-            all: [none; MOST],
-            some: false,
-        }
-    }
-}
-
-impl Default for Files {
-    fn default() -> Files {
-        Files::new()
-    }
-}
+use crate::memory::{fault, room, trusted};
 
 impl Space {
     /// Maps pages of a file of the archive, from one of its pages on.
@@ -71,10 +28,11 @@ impl Space {
             return Err(Error::Argument);
         }
         let in_use = |place: u8| self.regions.all().iter().any(|region| region.file == place);
-        let place = (1..=MOST as u8).find(|place| !in_use(*place));
+        let place = (1..=MAPPED as u8).find(|place| !in_use(*place));
         let place = place.ok_or(Error::Exhausted)?;
         self.claim(first, pages, protection, place)?;
         self.files.some = true;
+        fault::copies();
         self.files.all[usize::from(place) - 1] = Mapped {
             index,
             shared,

@@ -12,8 +12,51 @@ pub struct Region {
     pub protection: u64,
     /// It is grown and shrunk by its owner, and joined with no other.
     pub alone: bool,
-    /// Which file its pages are of ([`crate::memory::file`]), plus 1; 0: they are zeros.
+    /// Which file its pages are of ([`Files`]), plus 1; 0: they are zeros.
     pub file: u8,
+}
+
+/// Mappings of files at most.
+pub const MAPPED: usize = 32;
+
+/// A file that is mapped.
+#[derive(Clone, Copy, Debug)]
+pub struct Mapped {
+    /// Which file of the archive.
+    pub index: u32,
+    /// All who map it have its own pages, and nobody stores to them.
+    pub shared: bool,
+    /// What is added to a page of the mapping for the file's page, with wrapping.
+    pub delta: u64,
+}
+
+/// All files that are mapped.
+#[derive(Debug)]
+pub struct Files {
+    pub all: [Mapped; MAPPED],
+    /// Whether there ever was one.
+    pub some: bool,
+}
+
+impl Files {
+    /// None.
+    pub const fn new() -> Files {
+        let none = Mapped {
+            index: 0,
+            shared: false,
+            delta: 0,
+        };
+        Files {
+            all: [none; MAPPED],
+            some: false,
+        }
+    }
+}
+
+impl Default for Files {
+    fn default() -> Files {
+        Files::new()
+    }
 }
 
 /// Regions at most.

@@ -7,8 +7,7 @@ use postern_aegis::{Error, Mapping, PAGE, books, image, memory, pages};
 use postern_exos_abi::address::{MAPPINGS, OWN_WINDOWS, PRIVATE, STACK, STACK_LIMIT};
 use postern_exos_pages::entry::{EXECUTE, Entry, READ, WRITE};
 
-use crate::memory::file::Files;
-use crate::memory::regions::{Region, Regions};
+use crate::memory::regions::{Files, Region, Regions};
 use crate::memory::table::Table;
 use crate::memory::{room, trusted, walk};
 

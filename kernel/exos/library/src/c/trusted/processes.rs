@@ -58,6 +58,23 @@ extern "C" fn _Exit(status: c_int) -> ! {
     registry::end(signal::exited(status))
 }
 
+/// A program's name, and how it is called.
+///
+/// # Safety
+/// A string, and arrays of strings ended by null.
+unsafe fn called<'a>(
+    name: *const c_char,
+    arguments: *const *const c_char,
+    variables: *const *const c_char,
+) -> (&'a [u8], Call) {
+    let call = Call {
+        arguments,
+        variables,
+    };
+    // SAFETY: the caller says so.
+    (unsafe { string(name) }, call)
+}
+
 /// # Safety
 /// A string, and arrays of strings ended by null.
 #[unsafe(no_mangle)]
@@ -67,11 +84,7 @@ pub unsafe extern "C" fn execve(
     variables: *const *const c_char,
 ) -> c_int {
     // SAFETY: the caller says so.
-    let name = unsafe { string(name) };
-    let call = Call {
-        arguments,
-        variables,
-    };
+    let (name, call) = unsafe { called(name, arguments, variables) };
     answer(exec::exec(name, &call).map(|()| 0))
 }
 
@@ -100,11 +113,7 @@ pub unsafe extern "C" fn exos_spawn(
     variables: *const *const c_char,
 ) -> c_int {
     // SAFETY: the caller says so.
-    let name = unsafe { string(name) };
-    let call = Call {
-        arguments,
-        variables,
-    };
+    let (name, call) = unsafe { called(name, arguments, variables) };
     answer(exec::spawn(name, &call).map(|pid| pid as c_int))
 }
 
