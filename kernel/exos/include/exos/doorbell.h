@@ -1,4 +1,5 @@
-/* Doorbells: words in memory that processes share. Ringing costs an instruction, and a transfer if somebody sleeps at it. */
+/* Doorbells: words in memory that processes share. Ringing costs an instruction, and a transfer if
+   somebody sleeps at it. */
 #ifndef EXOS_DOORBELL_H
 #define EXOS_DOORBELL_H
 
@@ -20,8 +21,9 @@ static inline void exos_doorbell_ring(struct exos_doorbell *bell)
 		exos_doorbell_wake(bell);
 }
 
-/* Sleeps until one of some bells has rung more often than `seen` says, which is set to what it says now; its index. Waits for so many
-   slices at most, 0: for ever; -1: none rang, or a signal came. */
+/* Sleeps until one of some bells has rung more often than `seen` says, which is set to what it says
+   now; its index. Waits for so many slices at most, 0: for ever; -1: none rang, or a signal came.
+   */
 int exos_doorbell_wait(struct exos_doorbell *const *bells, uint64_t *seen, int count, unsigned slices);
 
 #endif

@@ -1,5 +1,5 @@
-/* The fault policy: what becomes of a fault that nothing has served, neither a promise of memory nor
-   a copy nor the program's handler. A piece that a program replaces by defining it. */
+/* The fault policy: what becomes of a fault that nothing has served, neither a promise of memory
+   nor a copy nor the program's handler. A piece that a program replaces by defining it. */
 #ifndef EXOS_FAULT_H
 #define EXOS_FAULT_H
 

@@ -1,6 +1,7 @@
-/* Pipes without descriptors, whose operations are the program's own code: a word is read or written in a few instructions, and only
-   who finds the ring empty or full calls the library, which gives the processor to the other end. Copies of a process have the ends
-   that it has. An end is used by one process at a time. (Pipes with descriptors are those of <unistd.h>, in the same rings.) */
+/* Pipes without descriptors, whose operations are the program's own code: a word is read or written
+   in a few instructions, and only who finds the ring empty or full calls the library, which gives
+   the processor to the other end. Copies of a process have the ends that it has. An end is used by
+   one process at a time. (Pipes with descriptors are those of <unistd.h>, in the same rings.) */
 #ifndef EXOS_PIPE_H
 #define EXOS_PIPE_H
 
@@ -25,7 +26,8 @@ struct exos_pipe {
 int exos_pipe_create(struct exos_pipe ends[2]);
 /* This process has the end no more. */
 void exos_pipe_close(struct exos_pipe *end);
-/* Gives the processor to the other end until there is something to read, or room. -1: there is no other end, and nothing to do. */
+/* Gives the processor to the other end until there is something to read, or room. -1: there is no
+   other end, and nothing to do. */
 int exos_pipe_wait(const struct exos_pipe *end);
 
 /* Writes a word; -1: nobody reads. */
@@ -43,7 +45,8 @@ static inline int exos_pipe_write(const struct exos_pipe *end, uint64_t word)
 	return 0;
 }
 
-/* Reads a word; -1: nobody writes, and none is left, or the counts are nonsense that somebody has written there. */
+/* Reads a word; -1: nobody writes, and none is left, or the counts are nonsense that somebody has
+   written there. */
 static inline int exos_pipe_read(const struct exos_pipe *end, uint64_t *word)
 {
 	struct exos_ring *ring = end->ring;

@@ -1,5 +1,5 @@
-/* Processes as ExOS has them, beside what C and Unix say: the table that everybody reads, programs as processes without a copy, limits
-   of a tree, requests to the registry as they are. */
+/* Processes as ExOS has them, beside what C and Unix say: the table that everybody reads, programs
+   as processes without a copy, limits of a tree, requests to the registry as they are. */
 #ifndef EXOS_PROCESS_H
 #define EXOS_PROCESS_H
 
@@ -26,11 +26,13 @@ struct exos_process {
 	uint16_t environment;
 	uint16_t tree;
 	uint32_t status;
-	/* Slices of children that were waited for, and of environments that this process had before an exec. */
+	/* Slices of children that were waited for, and of environments that this process had before
+	   an exec. */
 	uint64_t children_ran;
 	uint64_t ran_before;
 	char name[16];
-	/* Its process group, and whether it was stopped or goes on and its parent was not told yet. */
+	/* Its process group, and whether it was stopped or goes on and its parent was not told yet.
+	   */
 	uint32_t group;
 	uint32_t event;
 } __attribute__((aligned(64)));
@@ -61,7 +63,8 @@ static inline const volatile struct exos_process *exos_find(pid_t pid)
 	return pid > 0 && record->pid == (uint32_t)pid ? record : 0;
 }
 
-/* A program of the archive as a new process: its pid, or -1 and errno. Descriptors are handed on as by fork and exec. */
+/* A program of the archive as a new process: its pid, or -1 and errno. Descriptors are handed on as
+   by fork and exec. */
 pid_t exos_spawn(const char *name, char *const arguments[], char *const variables[]);
 
 /* What `exos_limit` limits. */

@@ -9,8 +9,8 @@ unsigned exos_environment(void);
 /* The same for inline code, to be read only. */
 extern uint64_t exos_own_environment;
 
-/* Gives what is left of the slice to another, who goes on at once. Returns when this process goes on; -1: that one runs elsewhere, or
-   cannot be entered. */
+/* Gives what is left of the slice to another, who goes on at once. Returns when this process goes
+   on; -1: that one runs elsewhere, or cannot be entered. */
 int exos_yield_to(unsigned environment);
 
 /* Ends the slice. */

@@ -22,13 +22,14 @@
 extern "C" {
 #endif
 
-/* Shared memory is shared with processes that are forked from this one. A file of the archive comes page by page; behind its end
-   nothing does (SIGSEGV). ENOMEM: there is no room, or 32 files are mapped; EINVAL: not whole pages, or a file neither private nor shared;
-   EBADF: no descriptor; ENODEV: not a file's; EACCES: a shared file, to be written. */
+/* Shared memory is shared with processes that are forked from this one. A file of the archive comes
+   page by page; behind its end nothing does (SIGSEGV). ENOMEM: there is no room, or 32 files are
+   mapped; EINVAL: not whole pages, or a file neither private nor shared; EBADF: no descriptor;
+   ENODEV: not a file's; EACCES: a shared file, to be written. */
 void *mmap(void *address, size_t length, int protection, int flags, int descriptor, off_t offset);
 int munmap(void *address, size_t length);
-/* ENOMEM: something in the range is not mapped; what is before it is changed. EACCES: the page is another's, who does not allow it, or a
-   shared file's. */
+/* ENOMEM: something in the range is not mapped; what is before it is changed. EACCES: the page is
+   another's, who does not allow it, or a shared file's. */
 int mprotect(void *address, size_t length, int protection);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* What a handler interrupted: its third argument. Registers that it changes are so when the program
-   goes on, and so is the mask. All are 0 when the signal came while the program was waiting in a call
-   of the library. */
+   goes on, and so is the mask. All are 0 when the signal came while the program was waiting in a
+   call of the library. */
 #ifndef EXOS_SYS_UCONTEXT_H
 #define EXOS_SYS_UCONTEXT_H
 

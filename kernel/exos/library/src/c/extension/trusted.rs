@@ -1,10 +1,10 @@
 //! The functions of `<exos/extension.h>`. Handles are pointers that the host got here and has not
 //! given back; whatever else it gives is used before a function returns.
 
+mod faults;
+
 use alloc::boxed::Box;
-use alloc::ffi::CString;
 use alloc::sync::Arc;
-use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::{null, null_mut};
 use core::slice;
@@ -13,8 +13,8 @@ use core::sync::atomic::Ordering::Relaxed;
 use postern_gates::{outcome, shim};
 use postern_image::Signature;
 
-use super::{CODE, SENTENCE, code, code_of, fail, wrong};
-use crate::extension::{self, Domain, Failure, FaultKind, Image, Options};
+use super::{CODE, SENTENCE, code, fail, wrong};
+use crate::extension::{self, Domain, Image, Options};
 
 unsafe extern "C" {
     fn open(name: *const c_char, flags: c_int, ...) -> c_int;
@@ -490,123 +490,4 @@ fn ends(kind: u32, detail: u64, words: Option<alloc::string::String>) -> c_int {
     }
     shim::end_when_back(kind, detail, words);
     0
-}
-
-/// `pt_fault` of the header.
-#[repr(C)]
-struct Fault {
-    size: usize,
-    kind: i32,
-    has: u32,
-    offset: u32,
-    address: u32,
-    status: i32,
-    vector: i32,
-    registers: [u64; 15],
-    depth: u64,
-    frames: u32,
-    backtrace: [u32; 32],
-    message: *const c_char,
-    domain: *const c_char,
-}
-
-/// The last one that was asked for, with its text.
-struct Shown {
-    fault: Fault,
-    _message: CString,
-    _domain: CString,
-}
-
-/// Where it is.
-struct Place(UnsafeCell<Option<Box<Shown>>>);
-
-// SAFETY: a process has one thread, and what interrupts it asks for no faults.
-unsafe impl Sync for Place {}
-
-static SHOWN: Place = Place(UnsafeCell::new(None));
-
-const REFUSED: i32 = 65;
-const EXITED: i32 = 64;
-const HAS_OFFSET: u32 = 1;
-const HAS_ADDRESS: u32 = 2;
-const HAS_REGISTERS: u32 = 4;
-
-/// As the header says.
-#[unsafe(no_mangle)]
-extern "C" fn pt_fault_last() -> *const Fault {
-    let shown = extension::with_failure(|failure| Some(show(failure?)));
-    // SAFETY: nobody has a reference; the caller's pointer is valid until this is asked again.
-    let place = unsafe { &mut *SHOWN.0.get() };
-    *place = shown.map(Box::new);
-    place
-        .as_ref()
-        .map_or(null(), |shown| &raw const shown.fault)
-}
-
-fn show(failure: &Failure) -> Shown {
-    let (code, sentence) = code_of(failure);
-    let sentence = sentence.to_str().unwrap_or_default();
-    fail(code, sentence);
-    let mut fault = Fault {
-        size: size_of::<Fault>(),
-        kind: REFUSED,
-        has: 0,
-        offset: 0,
-        address: 0,
-        status: 0,
-        vector: 0,
-        registers: [0; 15],
-        depth: 0,
-        frames: 0,
-        backtrace: [0; 32],
-        message: null(),
-        domain: null(),
-    };
-    let (mut words, mut name) = (alloc::string::String::from(sentence), "");
-    match failure {
-        Failure::Refused(_) => {}
-        Failure::Exited(status) => (fault.kind, fault.status) = (EXITED, *status),
-        Failure::Fault(known) => {
-            fault.kind = known.kind as i32;
-            fault.vector = known.vector as i32;
-            let flag = |has: bool, bit: u32| if has { bit } else { 0 };
-            fault.has = flag(known.offset.is_some(), HAS_OFFSET)
-                | flag(known.address.is_some(), HAS_ADDRESS)
-                | flag(known.registers.is_some(), HAS_REGISTERS);
-            fault.offset = known.offset.unwrap_or(0);
-            fault.address = known.address.unwrap_or(0);
-            fault.registers = known.registers.unwrap_or([0; 15]);
-            fault.depth = known.depth;
-            fault.frames = known.backtrace.len() as u32;
-            for (to, from) in fault.backtrace.iter_mut().zip(&known.backtrace) {
-                *to = *from;
-            }
-            (words, name) = (known.message(), &known.domain);
-        }
-    }
-    let message = CString::new(words).unwrap_or_default();
-    let domain = CString::new(name).unwrap_or_default();
-    (fault.message, fault.domain) = (message.as_ptr(), domain.as_ptr());
-    Shown {
-        fault,
-        _message: message,
-        _domain: domain,
-    }
-}
-
-/// As the header says.
-#[unsafe(no_mangle)]
-extern "C" fn pt_fault_clear() {
-    extension::clear_failure();
-    CODE.store(0, Relaxed);
-}
-
-/// As the header says.
-#[unsafe(no_mangle)]
-extern "C" fn pt_fault_kind_name(kind: c_int) -> *const c_char {
-    match kind {
-        EXITED => c"exited".as_ptr(),
-        REFUSED => c"refused".as_ptr(),
-        kind => FaultKind::c_name(kind).as_ptr(),
-    }
 }
