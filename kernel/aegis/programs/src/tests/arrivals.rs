@@ -5,7 +5,7 @@ use core::cell::{Cell, RefCell};
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::ring::Ring;
-use postern_aegis::{books, calls};
+use postern_aegis::{books, calls, entry};
 use postern_aegis_programs::{Role, peer};
 
 use crate::listener::{Frame, Listener, PLAIN, REPORTS, is_there, send};
@@ -14,6 +14,7 @@ use crate::scenario::{Named, Outcome, check, goes_on, player, running, same, wai
 crate::scenarios! {
     "arrivals.lengths" lengths;
     "arrivals.flood" flood;
+    "arrivals.binding" binding;
     "arrivals.garbage" garbage;
     "arrivals.rings" rings;
 }
@@ -81,6 +82,49 @@ fn flood() -> Outcome {
     same("told and lost", got + listener.counts().1, sent)?;
     check(neighbour.lives(), "a neighbour ended")?;
     neighbour.end();
+    listener.free()?;
+    reports.free()?;
+    asks.free()
+}
+
+/// Endpoints come and go while frames do, so that what is compiled changes under them: each frame
+/// is told to, or lost by, one of those that there were.
+fn binding() -> Outcome {
+    const COUNT: u64 = 4000;
+    if !is_there() {
+        return Ok(());
+    }
+    let mut reports = Listener::new(REPORTS)?;
+    let mut listener = Listener::new(PLAIN)?;
+    let asks = Frame::new()?;
+    send(&[asks.ask(&[peer::FLOOD, COUNT, 60])])?;
+    let (mut got, mut others, mut rounds) = (0, 0, 0);
+    let all = |got: u64, others: u64, listener: &Listener| got + listener.counts().1 + others;
+    while rounds < 40 || all(got, others, &listener) < COUNT && rounds < 4000 {
+        // Of a higher priority, for the same frames; and one that no frame is for.
+        let above = calls::bind(PLAIN, 2, 0).named("above")?;
+        let beside = calls::bind("ether proto 0x9999", 3, 0).named("beside")?;
+        got += listener.by_ref().count() as u64;
+        calls::drop_holding(beside, 0).named("dropping one")?;
+        entry::yield_slice();
+        others += books::machine().holdings[above].arrived.load(Relaxed);
+        // Its record is gone with it, and with that a frame that comes just now.
+        calls::drop_holding(above, 0).named("dropping another")?;
+        got += listener.by_ref().count() as u64;
+        rounds += 1;
+    }
+    let [sent, refused, _] = reports.report(peer::FLOOD)?;
+    same("refused", refused, 0)?;
+    wait("frames are missing", || {
+        listener.counts().0 + others + rounds >= sent
+    })?;
+    got += listener.by_ref().count() as u64;
+    let told = all(got, others, &listener);
+    check(told <= sent && told + rounds >= sent, "told and lost")?;
+    check(
+        others > 0 && listener.counts().0 > 0,
+        "one of them got nothing",
+    )?;
     listener.free()?;
     reports.free()?;
     asks.free()

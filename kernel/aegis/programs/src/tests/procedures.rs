@@ -38,19 +38,30 @@ fn call(server: &Child, words: [u64; 4]) -> entry::Answer {
 }
 
 fn answer() -> Outcome {
-    let server = server(0)?;
+    let first = server(0)?;
     for round in 1..2000u64 {
-        let answer = call(&server, [round, !round, 0, 0]);
+        let answer = call(&first, [round, !round, 0, 0]);
         same("an error", answer.error as u64, 0)?;
         same("a sum", answer.word, u64::MAX)?;
     }
-    // Longer than a slice.
-    for _ in 0..3 {
-        let answer = call(&server, [7, 8, 3_000_000, 0]);
-        same("an error of a long one", answer.error as u64, 0)?;
-        same("a long sum", answer.word, 15)?;
+    first.end();
+    // Longer than a slice. Where the host takes the processor away at a slice's end for as long as an
+    // environment may take, the server is ended for that: another one is asked.
+    let mut asked = 0;
+    let mut answered = 0;
+    while answered < 3 {
+        let server = server(0)?;
+        while answered < 3 && server.lives() {
+            asked += 1;
+            let answer = call(&server, [7, 8, 3_000_000, 0]);
+            if server.lives() || asked > 20 {
+                same("an error of a long one", answer.error as u64, 0)?;
+                same("a long sum", answer.word, 15)?;
+                answered += 1;
+            }
+        }
+        server.end();
     }
-    server.end();
     entry::coprocessor(false);
     Ok(())
 }
