@@ -33,6 +33,7 @@ pub struct Mapped {
 /// All files that are mapped.
 #[derive(Debug)]
 pub struct Files {
+    /// By the numbers that regions have, less 1.
     pub all: [Mapped; MAPPED],
     /// Whether there ever was one.
     pub some: bool,
