@@ -5,8 +5,8 @@
 //! Invariant: only these words leave the kernel, never the key. A word has 63 bits, since the
 //! result of a call is not below zero.
 
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
-use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use postern_aegis_abi::call::{
     NAME_EVERYBODY, NAME_NOBODY, RIGHT_CONTROL, RIGHT_READ, RIGHT_WRITE,
@@ -16,32 +16,6 @@ use siphasher::sip::SipHasher24;
 
 use crate::{Books, Hardware};
 
-/// Two capabilities that a processor minted last, one to control an environment and one of another
-/// right: who makes a process presents the same two for page after page. What they are of, and the
-/// word; all zeros are of nobody, since births begin with 1.
-#[derive(Debug, Default)]
-pub struct Minted([Word; 2]);
-
-#[derive(Debug, Default)]
-struct Word {
-    of: [AtomicU64; 2],
-    word: AtomicU64,
-}
-
-impl Minted {
-    /// None yet.
-    pub const fn new() -> Minted {
-        Minted(
-            [const {
-                Word {
-                    of: [const { AtomicU64::new(0) }; 2],
-                    word: AtomicU64::new(0),
-                }
-            }; 2],
-        )
-    }
-}
-
 impl<H: Hardware> Books<'_, H> {
     /// The capability of a right to an owner's pages and holdings of a name; of the right to
     /// control, to the environment itself, with the name [`NAME_NOBODY`].
@@ -49,16 +23,8 @@ impl<H: Hardware> Books<'_, H> {
         let birth = self.environment(owner).birth.load(Relaxed);
         let first = u64::from(owner) | right << 16 | u64::from(birth) << 32;
         let of = [first, u64::from(name)];
-        let last = &self.hardware.minted().0[usize::from(right != RIGHT_CONTROL)];
-        if [0, 1].map(|word| last.of[word].load(Relaxed)) == of {
-            return last.word.load(Relaxed);
-        }
-        let word = self.hash(of);
-        last.word.store(word, Relaxed);
-        for (to, from) in last.of.iter().zip(of) {
-            to.store(from, Relaxed);
-        }
-        word
+        let last = self.hardware.minted().of_kind(right == RIGHT_CONTROL);
+        last.get(of).unwrap_or_else(|| last.keep(of, self.hash(of)))
     }
 
     #[inline(never)]
