@@ -128,10 +128,11 @@ fn collect() -> u64 {
     if mailbox.signals.load(Relaxed) != 0 {
         PENDING.fetch_or(mailbox.signals.swap(0, Relaxed), Relaxed);
     }
-    let due = ALARM.load(Relaxed);
-    if due != 0 && slices::clock() >= due {
-        let interval = INTERVAL.load(Relaxed);
-        let next = if interval == 0 { 0 } else { due + interval };
+    let (due, now) = (ALARM.load(Relaxed), slices::clock());
+    if due != 0 && now >= due {
+        // Those that were missed are one, or handlers would never be done with them.
+        let late = (now - due).checked_div(INTERVAL.load(Relaxed));
+        let next = late.map_or(0, |late| due + (late + 1) * INTERVAL.load(Relaxed));
         ALARM.store(next, Relaxed);
         cause::rang();
         PENDING.fetch_or(1 << signal::ALRM, Relaxed);
