@@ -9,6 +9,7 @@
 //! | [`start`] | the pages of arguments, environment and descriptors |
 //! | [`mailbox`] | the page that a process shares with the registry |
 //! | [`directory`] | what the archive has |
+//! | [`file`] | what a file system is for those who use it |
 //! | [`errno`], [`signal`] | numbers as C's library has them |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@
 pub mod address;
 pub mod directory;
 pub mod errno;
+pub mod file;
 pub mod mailbox;
 pub mod request;
 pub mod signal;
