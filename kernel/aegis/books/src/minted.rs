@@ -3,8 +3,8 @@
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Two of them, one to control an environment and one of another right: who makes a process presents the
-/// same two for page after page.
+/// Two of them, one to control an environment and one of another right: who makes a process
+/// presents the same two for page after page.
 #[derive(Debug, Default)]
 pub struct Minted([Last; 2]);
 

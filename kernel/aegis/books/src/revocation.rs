@@ -164,8 +164,8 @@ impl<H: Hardware> Books<'_, H> {
 
     /// Takes by force what is due by this processor's ticks, some of it at a time. Called at each.
     pub fn due(&self, processor: usize) {
-        // Mostly nobody is asked: one word says so. It is cleared before who is asked is looked for, and
-        // set behind what is asked.
+        // Mostly nobody is asked: one word says so. It is cleared before who is asked is looked
+        // for, and set behind what is asked.
         if self.machine.asked.load(Acquire) == 0 {
             return;
         }

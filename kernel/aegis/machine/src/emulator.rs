@@ -30,8 +30,8 @@ pub struct Machine {
     pub network: bool,
     /// Whether there is a disk: [`DISK`] bytes, all zeros at the start.
     pub disk: bool,
-    /// What the disk's contents are in on the host, as QEMU names files (`blkdebug:RULES:FILE` fails by rules);
-    /// without it they are gone with the machine.
+    /// What the disk's contents are in on the host, as QEMU names files (`blkdebug:RULES:FILE`
+    /// fails by rules); without it they are gone with the machine.
     pub image: Option<OsString>,
     /// Waits for a debugger at the emulator's port before the first instruction.
     pub debugged: bool,

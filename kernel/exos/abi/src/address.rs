@@ -1,7 +1,7 @@
 //! How a process's space is divided. Aegis keeps everything from its second segment on.
 
-/// The program's image begins here, and the heap behind it. The first pages of stack, image and heap
-/// have one last-level table, so that a small process needs two of them.
+/// The program's image begins here, and the heap behind it. The first pages of stack, image and
+/// heap have one last-level table, so that a small process needs two of them.
 pub const IMAGE: u64 = 0xc1_0000;
 /// Mappings of files and memory, shared or not, are made from here on.
 pub const MAPPINGS: u64 = 0x10_0000_0000;

@@ -82,8 +82,8 @@ pub trait Files {
     /// Reads bytes from an offset on; fewer only at the end.
     fn read(&mut self, node: u64, offset: u64, to: &mut [u8]) -> Result<usize, Errno>;
 
-    /// Writes bytes at an offset; between the former end and that are zeros. Fewer only where there is
-    /// no room for all.
+    /// Writes bytes at an offset; between the former end and that are zeros. Fewer only where there
+    /// is no room for all.
     fn write(&mut self, node: u64, offset: u64, from: &[u8]) -> Result<usize, Errno>;
 
     /// A new file of a name that is not there yet; `target` is what a link stands for.
@@ -137,9 +137,9 @@ pub trait Files {
     /// The opposite of [`Files::hold`].
     fn release(&mut self, node: u64);
 
-    /// The page of memory in which bytes of a file stand, from `index` · 4,096 on, and the capability
-    /// to read it: whoever binds it or sends it has no copy. It shows these bytes as long as the
-    /// capability holds; when they change, the bytes stand in another page.
+    /// The page of memory in which bytes of a file stand, from `index` · 4,096 on, and the
+    /// capability to read it: whoever binds it or sends it has no copy. It shows these bytes as
+    /// long as the capability holds; when they change, the bytes stand in another page.
     fn page(&mut self, node: u64, index: u64) -> Result<(u32, u64), Errno> {
         let _ = (node, index);
         Err(errno::NOTSUP)

@@ -28,6 +28,6 @@ pub mod table;
 /// the flags of a program's [`HEADER`].
 pub const VERSION: u32 = 1;
 
-/// The type of the header in a program's file whose flags are the version of the start page that the
-/// program reads: `exos` as bytes.
+/// The type of the header in a program's file whose flags are the version of the start page that
+/// the program reads: `exos` as bytes.
 pub const HEADER: u32 = 0x6578_6f73;

@@ -23,8 +23,8 @@ pub enum Operation {
     Limit = 7,
     /// The caller ends: status.
     Exit = 8,
-    /// How a child ended, which is forgotten, or was stopped or goes on, which is told once: `pid` →
-    /// status.
+    /// How a child ended, which is forgotten, or was stopped or goes on, which is told once: `pid`
+    /// → status.
     Reap = 9,
     /// A signal: `pid` (0: for the caller and all below it; with [`GROUP`]: for a process group),
     /// number, and of a stop the signal that it comes of.
@@ -32,8 +32,8 @@ pub enum Operation {
     /// One slice more or fewer for a process: `pid`, 1 or -1. One fewer is
     /// [`errno::BUSY`](crate::errno::BUSY) until the process has freed one or lost one by force.
     Slice = 11,
-    /// A process group: `pid` (the caller or a child of its) → `group`, the same pid or a group that
-    /// there is; with `pid` 0: the group that the console is for.
+    /// A process group: `pid` (the caller or a child of its) → `group`, the same pid or a group
+    /// that there is; with `pid` 0: the group that the console is for.
     Group = 12,
     /// What was typed on the console while nobody read: 0 takes a byte, any other number leaves the
     /// byte `number - 1` for others → byte.
@@ -44,8 +44,8 @@ pub enum Operation {
 pub const GROUP: u64 = 1 << 32;
 
 impl Operation {
-    /// The operation of a request's first word, whose upper half is the version that it is of: another
-    /// version's numbers mean something else.
+    /// The operation of a request's first word, whose upper half is the version that it is of:
+    /// another version's numbers mean something else.
     pub fn of(word: u64) -> Option<Operation> {
         const ALL: [Operation; 13] = [
             Operation::Create,

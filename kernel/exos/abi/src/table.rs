@@ -62,8 +62,8 @@ pub struct Process {
 
 const _: () = assert!(core::mem::size_of::<Process>() == 64);
 
-/// Bytes that were typed on the console and wait for a reader, at most. With what stands before them
-/// they are as long as a process.
+/// Bytes that were typed on the console and wait for a reader, at most. With what stands before
+/// them they are as long as a process.
 pub const TYPED: usize = 48;
 
 /// All of it.

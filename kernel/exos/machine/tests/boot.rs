@@ -178,8 +178,8 @@ fn programs_of_unknown_versions_are_refused() {
     }
 }
 
-/// A line is edited, Ctrl-C ends what runs in the foreground whether it reads or not, with all of its
-/// pipeline, what is typed ahead waits for who reads, and Ctrl-D ends the shell.
+/// A line is edited, Ctrl-C ends what runs in the foreground whether it reads or not, with all of
+/// its pipeline, what is typed ahead waits for who reads, and Ctrl-D ends the shell.
 #[test]
 fn the_console_has_a_foreground() {
     if !ready() {
