@@ -10,8 +10,8 @@ use postern_aegis::{Error, Mapping, books, memory, pages};
 use postern_aegis_programs::{Role, words};
 
 use crate::scenario::{
-    Named, Outcome, Why, ask_done, ask_refused, check, goes_on, player, refused, running, same,
-    wait,
+    Named, Outcome, Why, ask_done, ask_refused, check, elsewhere, goes_on, player, refused,
+    running, same, wait,
 };
 
 crate::scenarios! {
@@ -75,23 +75,25 @@ fn zeroed() -> Outcome {
 /// A page of the root's, an obedient player, and where that maps it.
 const AT: u64 = 0x2000_0000_0000;
 
-/// Gives an obedient player tables for its address.
+/// Gives an obedient player tables for its address: before it runs, since who has a processor for
+/// itself is hardly ever found standing still.
 fn obedient() -> Result<postern_aegis::load::Child, Why> {
-    let child = running(Role::Obey, 0, 0)?;
-    let at = AT;
-    patient(|| memory::give_table(at, 1, child.target())).named("a table for a player")?;
+    let child = player(Role::Obey, 0, 0)?;
+    memory::give_table(AT, 1, child.target()).named("a table for a player")?;
+    child.run_on(elsewhere())?;
     Ok(child)
 }
 
-/// Calls again as long as the environment runs.
+/// Calls again as long as the environment runs, and as long as everything is waited for.
 pub fn patient<T>(mut call: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-    for _ in 0..2000 {
-        match call() {
-            Err(Error::Busy | Error::Again) => postern_aegis::entry::yield_slice(),
-            result => return result,
+    let mut result = call();
+    let _ = wait("", || {
+        if let Err(Error::Busy | Error::Again) = result {
+            result = call();
         }
-    }
-    call()
+        !matches!(result, Err(Error::Busy | Error::Again))
+    });
+    result
 }
 
 fn map_words(page: u32, flags: u64, capability: u64) -> [u64; 5] {

@@ -104,7 +104,7 @@ const SLICES: u32 = 4000;
 const CYCLES: u64 = 80_000_000_000;
 
 /// Waits until something is so.
-pub fn wait(what: &'static str, is: impl Fn() -> bool) -> Outcome {
+pub fn wait(what: &'static str, mut is: impl FnMut() -> bool) -> Outcome {
     let start = slices::clock();
     let mut passed = 0;
     while passed < SLICES || slices::clock().wrapping_sub(start) < CYCLES {
