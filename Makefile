@@ -10,7 +10,7 @@ N ?= 1000
 PROCESSORS ?= 2
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench setup-aegis aegis aegis-demo aegis-test aegis-bench aegis-gdb setup-exos exos exos-demo exos-test exos-bench conformance-exos programs clean
+.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench setup-aegis aegis aegis-demo aegis-test aegis-bench aegis-gdb setup-exos setup-exos-nfs exos exos-demo exos-test exos-bench conformance-exos programs clean
 
 all: build
 
@@ -25,7 +25,7 @@ build: setup
 demo: build
 	@demo/run.sh
 
-test: setup setup-conformance setup-browser setup-programs setup-kernel
+test: setup setup-conformance setup-browser setup-programs setup-kernel setup-exos-nfs
 	@scripts/test.sh
 
 lint:
@@ -145,6 +145,10 @@ aegis-gdb: setup-aegis
 # ExOS, a library operating system on Aegis; its programs are C, and gcc and newlib make them.
 setup-exos: setup-aegis
 	@scripts/setup.sh gcc binutils tar xz-utils newlib-source
+
+# A server of NFS, which tests of ExOS' client start for themselves, in namespaces.
+setup-exos-nfs:
+	@scripts/setup.sh nfs-ganesha nfs-ganesha-vfs rpcbind iproute2 util-linux
 
 EXOS = $(CARGO) run --release --quiet -p postern-exos-machine --bin exos-machine --
 

@@ -24,6 +24,8 @@ for package in "$@"; do
 	libbpf-dev) command=/usr/include/bpf ;;
 	libfcgi-dev) command=/usr/include/fcgiapp.h ;;
 	chromium-driver) command=chromedriver ;;
+	nfs-ganesha) command=ganesha.nfsd ;;
+	nfs-ganesha-vfs) command=$(compgen -G '/usr/lib/*/ganesha/libfsalvfs.so' || echo libfsalvfs) ;;
 	nginx) command=/usr/sbin/nginx ;;
 	*) command=$package ;;
 	esac

@@ -11,6 +11,7 @@
 //! | [`each`] | programs as processes, one after the other |
 //! | [`inside`] | the tests of `programs/tests` |
 //! | [`conformance`] | GCC's own tests as processes |
+//! | [`ganesha`] | a server of NFS for tests |
 //! | [`measure`] | ExOS' own figures |
 //! | [`schedules`] | Figure 3, as a program says it |
 //! | [`linux`] | the same programs under Linux |
@@ -25,6 +26,7 @@ pub mod conformance;
 pub mod each;
 pub mod extensions;
 pub mod figures;
+pub mod ganesha;
 pub mod inside;
 pub mod linux;
 pub mod measure;
