@@ -59,11 +59,14 @@ stress: setup
 	POSTERN_STRESS_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern --test stress -- --nocapture
 
 # Load on all kinds of handlers of the web server, with faults and reloads at random, for a minute; then requests at random at the
-# kernel module's device, half a million in machines of both kernels, and at Aegis for that minute on one processor and on two.
-soak: setup setup-kernel
+# kernel module's device, half a million in machines of both kernels, and at Aegis for that minute on one processor and on two;
+# servers of NFS that lie, and random operations on a mounted folder.
+soak: setup setup-kernel setup-exos-nfs
 	POSTERN_SOAK_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern-server --test soak -- --nocapture
 	POSTERN_KERNEL_REQUESTS=120000 $(CARGO) test --release -p postern-kernel-tests --test boot -- --nocapture
 	$(AEGIS) test --seconds $(STRESS_SECONDS) --seed $$RANDOM
+	POSTERN_NFS_LIES=100000 $(CARGO) test --release -p postern-exos-nfs -- --nocapture
+	POSTERN_NFS_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern-exos-machine --test nfs -- --nocapture
 
 setup-conformance:
 	@scripts/setup.sh gcc tar xz-utils gcc-12-source csmith libcsmith-dev

@@ -132,6 +132,13 @@ impl<T: Transport> Mounted<T> {
         Ok(node)
     }
 
+    /// Whether memory keeps to its bounds.
+    #[cfg(test)]
+    pub(crate) fn is_bounded(&self) -> bool {
+        let retained = self.table.retained();
+        retained == self.retained && retained <= bytes::RETAINED + (1 << 16)
+    }
+
     /// Sets attributes.
     fn set(&mut self, node: u64, set: &Set) -> Result<(), Errno> {
         let handle = self.table.node(node)?.handle;

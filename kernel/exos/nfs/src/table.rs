@@ -197,6 +197,13 @@ impl Table {
         retained.map(|(&number, _)| number).collect()
     }
 
+    /// Memory that retained writes of all files take.
+    #[cfg(test)]
+    pub fn retained(&self) -> usize {
+        assert!(self.nodes.len() <= FILES && self.numbers.len() <= self.nodes.len());
+        self.nodes.values().map(|node| node.retained.size()).sum()
+    }
+
     /// The server has said what a file is like. `ours`: the stamp before a change that was our own,
     /// which leaves the bytes in the cache as they are. True: they have to be forgotten.
     pub fn note(

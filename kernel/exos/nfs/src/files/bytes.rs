@@ -12,7 +12,7 @@ use crate::procedures::Stable;
 use crate::rpc::Transport;
 
 /// Memory that retained writes of all files take at most, about.
-const RETAINED: usize = 1 << 20;
+pub(super) const RETAINED: usize = 1 << 20;
 
 /// ACCESS: reading, and looking names up; changing and lengthening; running.
 const READ: u32 = 1 | 2;

@@ -1,1 +1,6 @@
+//! Against a server in this process: an honest one, one that loses messages and starts anew, one
+//! that lies.
 
+mod hostile;
+mod parts;
+mod server;
