@@ -1,6 +1,6 @@
-//! A server of NFS for tests: Debian's nfs-ganesha, in namespaces that the test makes. Nothing of it
-//! is seen outside, and it ends with the test. The folder is one of memory, so that it does not
-//! matter which file system the host has.
+//! A server of NFS for tests: Debian's nfs-ganesha, in namespaces that the test makes. Nothing
+//! of it is seen outside, and it ends with the test. The folder is one of memory, so that it
+//! does not matter which file system the host has.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -108,6 +108,7 @@ EXPORT {{
     Protocols = 3;
     Transports = UDP, TCP;
     PrivilegedPort = false;
+    Attr_Expiration_Time = 0;
     FSAL {{ Name = VFS; }}
 }}
 LOG {{ Default_Log_Level = WARN; }}

@@ -1,8 +1,9 @@
 //! A mounted folder of a server as a file system.
 //!
-//! Between closing a file and opening it anew, others' changes are seen; between those, attributes
-//! are believed for three seconds. Files that are removed while they are held live on under another
-//! name in the same folder (`.nfs` and a number) until they are released, as on other clients.
+//! Between closing a file and opening it anew, others' changes are seen; between those,
+//! attributes are believed for three seconds. Files that are removed while they are held live on
+//! under another name in the same folder (`.nfs` and a number) until they are released, as on
+//! other clients.
 
 mod bytes;
 mod names;

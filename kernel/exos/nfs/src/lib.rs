@@ -1,6 +1,6 @@
 //! A client of NFS version 3 (RFC 1813) over messages that somebody else sends and receives.
-//! `no_std`, without a network: tested on the host, against nfs-ganesha and against a server that
-//! lies.
+//! `no_std`, without a network: tested on the host, against nfs-ganesha and against a server
+//! that lies.
 //!
 //! | file | what |
 //! |---|---|
@@ -15,9 +15,9 @@
 //! | `retained` | bytes that the server may still lose |
 //! | [`files`] | all of it as [`postern_exos_abi::file::Files`] |
 //!
-//! A server is believed in nothing that it can get wrong: lengths, counts, names, cookies, kinds and
-//! sizes are compared with what was asked and with what there can be, nothing here panics, every
-//! wait and every loop has an end, and memory has bounds whatever is answered.
+//! A server is believed in nothing that it can get wrong: lengths, counts, names, cookies, kinds
+//! and sizes are compared with what was asked and with what there can be, nothing here panics,
+//! every wait and every loop has an end, and memory has bounds whatever is answered.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -37,8 +37,8 @@ pub struct Options<'a> {
     pub user: u32,
     /// The group's.
     pub group: u32,
-    /// Something random: calls have numbers that others do not guess, and files of which nobody else
-    /// has made one have verifiers.
+    /// Something random: calls have numbers that others do not guess, and files of which nobody
+    /// else has made one have verifiers.
     pub seed: u64,
 }
 

@@ -15,7 +15,8 @@ pub const PROGRAM: (u32, u32) = (100_003, 3);
 /// Bytes of a link's target at most.
 pub const TARGET: usize = 4095;
 
-/// Bytes of a message that are not those read or written, at most: credentials, handles, attributes.
+/// Bytes of a message that are not those read or written, at most: credentials, handles,
+/// attributes.
 const AROUND: usize = 256;
 
 /// Bytes that are read or written at once, at most.
@@ -204,7 +205,8 @@ impl<T: Transport> Procedures<T> {
         self.call(5, |w| w.opaque(link.bytes()), results)
     }
 
-    /// READ: adds at most `count` bytes to `bytes`; the attributes, and whether the file ends there.
+    /// READ: adds at most `count` bytes to `bytes`; the attributes, and whether the file ends
+    /// there.
     pub fn read(
         &mut self,
         file: &Handle,

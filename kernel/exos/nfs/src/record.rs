@@ -1,5 +1,5 @@
-//! Messages in a stream: each is a record of fragments, whose lengths stand before them (RFC 5531,
-//! section 11).
+//! Messages in a stream: each is a record of fragments, whose lengths stand before them (RFC
+//! 5531, section 11).
 
 use alloc::vec::Vec;
 

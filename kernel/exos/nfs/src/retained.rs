@@ -1,5 +1,6 @@
-//! Bytes that were written, and that the server may lose until they are committed (RFC 1813, sections
-//! 3.3.7 and 3.3.21): they are kept here, to be sent again to a server that was started anew.
+//! Bytes that were written, and that the server may lose until they are committed (RFC 1813,
+//! sections 3.3.7 and 3.3.21): they are kept here, to be sent again to a server that was started
+//! anew.
 
 use alloc::vec::Vec;
 use core::mem;

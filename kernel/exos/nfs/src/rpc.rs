@@ -1,8 +1,8 @@
 //! Remote procedure calls (RFC 5531): a call has a number, and so has its answer.
 //!
-//! What comes with another number is an answer to somebody else, or one that came too late, and is
-//! passed by. What does not come in time is asked for again under the same number, so that a server
-//! that remembers answers (RFC 1813, section 4.5) does nothing twice.
+//! What comes with another number is an answer to somebody else, or one that came too late, and
+//! is passed by. What does not come in time is asked for again under the same number, so that a
+//! server that remembers answers (RFC 1813, section 4.5) does nothing twice.
 
 use alloc::vec::Vec;
 
@@ -123,8 +123,8 @@ impl<T: Transport> Client<T> {
         self.transport.limit()
     }
 
-    /// Whether the last call was sent more than once: a server that does not remember answers may
-    /// have done it twice.
+    /// Whether the last call was sent more than once: a server that does not remember answers
+    /// may have done it twice.
     pub fn was_repeated(&self) -> bool {
         self.was_repeated
     }

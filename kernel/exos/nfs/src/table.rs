@@ -204,8 +204,8 @@ impl Table {
         self.nodes.values().map(|node| node.retained.size()).sum()
     }
 
-    /// The server has said what a file is like. `ours`: the stamp before a change that was our own,
-    /// which leaves the bytes in the cache as they are. True: they have to be forgotten.
+    /// The server has said what a file is like. `ours`: the stamp before a change that was our
+    /// own, which leaves the bytes in the cache as they are. True: they have to be forgotten.
     pub fn note(
         &mut self,
         number: u64,

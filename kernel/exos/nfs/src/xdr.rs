@@ -1,4 +1,5 @@
-//! External data representation (RFC 4506): big-endian words, and bytes filled up to whole words.
+//! External data representation (RFC 4506): big-endian words, and bytes filled up to whole
+//! words.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
-//! Bytes of files: reading through the cache, writing without waiting for the server's disk, opening
-//! and closing.
+//! Bytes of files: reading through the cache, writing without waiting for the server's disk,
+//! opening and closing.
 
 use alloc::vec::Vec;
 
@@ -76,8 +76,8 @@ impl<T: Transport> Mounted<T> {
         }
     }
 
-    /// Writes. The server keeps the bytes in its memory as long as the file is held, and so are they
-    /// kept here.
+    /// Writes. The server keeps the bytes in its memory as long as the file is held, and so are
+    /// they kept here.
     pub(super) fn write_bytes(
         &mut self,
         node: u64,
@@ -164,8 +164,8 @@ impl<T: Transport> Mounted<T> {
         self.changed(node, &change)
     }
 
-    /// The server was started anew and may have lost what was not committed: all of it is written
-    /// again, in the same order, and stays this time.
+    /// The server was started anew and may have lost what was not committed: all of it is
+    /// written again, in the same order, and stays this time.
     fn send_again(&mut self, node: u64) -> Result<(), Errno> {
         let known = self.table.node(node)?;
         let handle = known.handle;

@@ -82,8 +82,8 @@ impl<T: Transport> Mounted<T> {
         done
     }
 
-    /// The number of a new file. One that was made exclusively has no permissions yet, and its times
-    /// are the verifier (RFC 1813, section 3.3.8).
+    /// The number of a new file. One that was made exclusively has no permissions yet, and its
+    /// times are the verifier (RFC 1813, section 3.3.8).
     fn finish(
         &mut self,
         handle: Handle,
@@ -185,8 +185,8 @@ impl<T: Transport> Mounted<T> {
         }
     }
 
-    /// Gives the last name of a file that is held another form, which is removed when it is held no
-    /// more. False: nobody holds it, or it has other names.
+    /// Gives the last name of a file that is held another form, which is removed when it is held
+    /// no more. False: nobody holds it, or it has other names.
     fn hide(
         &mut self,
         folder: u64,

@@ -1,5 +1,5 @@
-//! A server of few words: its folders have the same names at all depths, and a name's first letter
-//! says what it stands for. Answers go through a hand that may change them.
+//! A server of few words: its folders have the same names at all depths, and a name's first
+//! letter says what it stands for. Answers go through a hand that may change them.
 
 use std::boxed::Box;
 use std::collections::VecDeque;
