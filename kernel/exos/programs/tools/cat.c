@@ -1,40 +1,42 @@
-/* Files, or what comes in, one after the other. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
+/* Files, or what comes in, one after the other; -n numbers the lines. */
+#include "tool.h"
 
-static int copy(int from, const char *name)
+static void numbered(FILE *file)
 {
-	char bytes[4096];
+	static char *line;
+	static size_t room;
+	static long number;
 	ssize_t length;
-	while ((length = read(from, bytes, sizeof bytes)) > 0)
-		for (ssize_t done = 0; done < length;) {
-			ssize_t now = write(STDOUT_FILENO, bytes + done, length - done);
-			if (now < 0)
-				return 1;
-			done += now;
+	while ((length = next_line(file, &line, &room)) > 0) {
+		printf("%6ld\t", ++number);
+		fwrite(line, 1, length, stdout);
+	}
+}
+
+static void one(const char *name, int numbers)
+{
+	if (numbers) {
+		FILE *file = input(name);
+		if (file) {
+			numbered(file);
+			done_with(file);
 		}
-	if (length < 0)
-		fprintf(stderr, "cat: %s: %s\n", name, strerror(errno));
-	return length < 0;
+		return;
+	}
+	int from = strcmp(name, "-") ? open(name, O_RDONLY) : STDIN_FILENO;
+	int how = from < 0 ? -1 : copy_all(from, STDOUT_FILENO);
+	if (how)
+		complain(how == -1 ? name : "output");
+	if (from > 0)
+		close(from);
 }
 
 int main(int count, char **arguments)
 {
-	int failed = 0;
-	if (count == 1)
-		return copy(STDIN_FILENO, "input");
-	for (int at = 1; at < count; at++) {
-		int from = open(arguments[at], O_RDONLY);
-		if (from < 0) {
-			fprintf(stderr, "cat: %s: %s\n", arguments[at], strerror(errno));
-			failed = 1;
-			continue;
-		}
-		failed |= copy(from, arguments[at]);
-		close(from);
-	}
-	return failed;
+	unsigned found = options(count, arguments, "n", "[-n] [FILE...]");
+	if (optind == count)
+		one("-", found);
+	for (int at = optind; at < count; at++)
+		one(arguments[at], found);
+	return finished();
 }

@@ -1,10 +1,13 @@
-/* Its arguments, on one line. */
+/* Its arguments, on one line; -n: without its end. */
 #include <stdio.h>
+#include <string.h>
 
 int main(int count, char **arguments)
 {
-	for (int at = 1; at < count; at++)
-		printf(at > 1 ? " %s" : "%s", arguments[at]);
-	putchar('\n');
-	return 0;
+	int ends = count < 2 || strcmp(arguments[1], "-n");
+	for (int at = 2 - ends; at < count; at++)
+		printf(at > 2 - ends ? " %s" : "%s", arguments[at]);
+	if (ends)
+		putchar('\n');
+	return fflush(stdout) != 0;
 }

@@ -367,7 +367,7 @@ static int help(char **word, int count)
 	puts("COMMAND [WORD...] [< FILE] [> FILE] [>> FILE] [2>&1] [| COMMAND...] [&& COMMAND...] [&], separated by `;`\n"
 	     "if LIST; then LIST; [else LIST;] fi    while LIST; do LIST; done    for NAME in WORD...; do LIST; done\n"
 	     "case WORD in PATTERN) LIST;; esac    NAME() { LIST; }    { LIST; }    (LIST)    ! COMMAND    time COMMAND\n"
-	     "$NAME ${NAME:-WORD} $(COMMAND) $((SUM)) $? $$ $! $# $1 \"$@\"    'QUOTES' \"QUOTES\" \\    * ? [a-z]    # comment\n"
+	     "$NAME ${NAME:-WORD} $(COMMAND) $((SUM)) $? $$ $! $# $1 \"$@\"   'QUOTES' \"QUOTES\" \\    * ? [a-z]    # comment\n"
 	     ". : [ break cd command continue eval exec exit export false help kill pwd read return set shift source\n"
 	     "test true type unset wait; `ls /bin` lists the programs");
 	return 0;

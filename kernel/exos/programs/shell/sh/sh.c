@@ -9,6 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifdef __exos__
+#include <exos/process.h>
+#endif
+
 extern char **environ;
 
 struct shell shell;
@@ -29,6 +33,10 @@ static int usage(void)
 int main(int count, char **arguments)
 {
 	int at = 1, reads_text = 0;
+#ifdef __exos__
+	/* For copies of copies of it, which have the same limit. */
+	exos_room(1024);
+#endif
 	shell.self = getpid();
 	shell.name = count ? arguments[0] : "sh";
 	import_variables(environ);
