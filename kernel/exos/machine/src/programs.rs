@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
+use postern_toolchain::project::{Project, ProjectError};
 use thiserror::Error;
 
 use crate::cc::{CcError, PageTable, Tools};
@@ -22,6 +23,9 @@ pub enum ProgramsError {
     /// Some could not be compiled; what the compiler says.
     #[error("programs that could not be compiled:\n{0}")]
     Failed(String),
+    /// The description of other people's program, or its sources.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
     /// A file or folder.
     #[error("{path}: {1}", path = .0.display())]
     File(PathBuf, std::io::Error),
@@ -82,6 +86,26 @@ fn listed(path: &Path) -> Result<Vec<PathBuf>, ProgramsError> {
 pub fn commands() -> Result<Vec<Program>, ProgramsError> {
     let mut programs = of("shell")?;
     programs.extend(of("tools")?);
+    Ok(programs)
+}
+
+/// Other people's programs, unmodified: each folder of `programs/foreign` has a description as those
+/// of extensions are, whose sources are in crates, which cargo fetches once.
+pub fn foreign() -> Result<Vec<Program>, ProgramsError> {
+    let mut programs = Vec::new();
+    for folder in listed(&place::sources().join("programs/foreign"))? {
+        let project = Project::load(&folder)?;
+        let units = project.units(&mut |_| {})?;
+        // Of one description all sources have the same options.
+        let flags = units.first().map_or(&[][..], |unit| &unit.flags[..]);
+        let flags = flags.iter().map(|flag| flag.to_string_lossy().into_owned());
+        programs.push(Program {
+            name: project.name().to_owned(),
+            flags: flags.collect(),
+            sources: units.into_iter().map(|unit| unit.path).collect(),
+            page_table: PageTable::Linear,
+        });
+    }
     Ok(programs)
 }
 
