@@ -89,8 +89,8 @@ pub fn commands() -> Result<Vec<Program>, ProgramsError> {
     Ok(programs)
 }
 
-/// Other people's programs, unmodified: each folder of `programs/foreign` has a description as those
-/// of extensions are, whose sources are in crates, which cargo fetches once.
+/// Other people's programs, unmodified: each folder of `programs/foreign` has a description as
+/// those of extensions are, whose sources are in crates, which cargo fetches once.
 pub fn foreign() -> Result<Vec<Program>, ProgramsError> {
     let mut programs = Vec::new();
     for folder in listed(&place::sources().join("programs/foreign"))? {
