@@ -33,7 +33,13 @@ pub struct Arguments {
 /// Boots it.
 pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     build::all()?;
-    let made = programs::make_some(&programs::all()?)?;
+    let mut all = programs::all()?;
+    match programs::foreign() {
+        Ok(foreign) => all.extend(foreign),
+        // Without a network their sources may not be there.
+        Err(error) => eprintln!("exos-machine: left out: {error}"),
+    }
+    let made = programs::make_some(&all)?;
     for words in made.failures {
         eprintln!("exos-machine: left out: {words}");
     }

@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
 fn script(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let path = place::sources().join("programs/demo/demo.sh");
     let script = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let mut programs = programs::of("shell")?;
+    let mut programs = programs::commands()?;
     programs.extend(programs::of("demo")?);
     let mut files = programs::make(&programs::with_inverted(programs, BOTH))?;
     files.push(("init".to_owned(), b"sh demo.sh".to_vec()));

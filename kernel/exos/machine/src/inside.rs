@@ -13,7 +13,7 @@ const BOTH: &str = "pages";
 pub fn run(processors: u32, only: &str, long: bool) -> Result<BTreeMap<String, Ended>, EachError> {
     let mut tests = programs::with_inverted(programs::of("tests")?, BOTH);
     tests.retain(|test| test.name.contains(only));
-    let mut others = programs::of("shell")?;
+    let mut others = programs::commands()?;
     others.extend(programs::of("demo")?);
     let (tests, mut others) = (programs::make(&tests)?, programs::make(&others)?);
     others.extend(extensions::make()?);

@@ -1,6 +1,6 @@
-//! The programs in C below `kernel/exos/programs`: each `.c` file is one, named by its stem. They
-//! are compiled as many at once as there are processors, and again only if something has changed
-//! that they are made of.
+//! The programs in C below `kernel/exos/programs`: each `.c` file is one, named by its stem, and so
+//! is each folder of several. They are compiled as many at once as there are processors, and again
+//! only if something has changed that they are made of.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
+use postern_toolchain::project::{Project, ProjectError};
 use thiserror::Error;
 
 use crate::cc::{CcError, PageTable, Tools};
@@ -22,6 +23,9 @@ pub enum ProgramsError {
     /// Some could not be compiled; what the compiler says.
     #[error("programs that could not be compiled:\n{0}")]
     Failed(String),
+    /// The description of other people's program, or its sources.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
     /// A file or folder.
     #[error("{path}: {1}", path = .0.display())]
     File(PathBuf, std::io::Error),
@@ -57,28 +61,78 @@ impl Program {
 const FLAGS: &[&str] = &["-O2", "-Wall", "-Wextra", "-std=gnu17"];
 
 /// Folders of programs.
-pub const FOLDERS: &[&str] = &["shell", "tests", "demo", "bench", "machine"];
+pub const FOLDERS: &[&str] = &["shell", "tools", "tests", "demo", "bench", "machine"];
+
+/// The folder of extensions among programs.
+const EXTENSION: &str = "extension";
+
+fn is_c(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "c")
+}
+
+/// What is in a folder, sorted; nothing if it is not there.
+fn listed(path: &Path) -> Result<Vec<PathBuf>, ProgramsError> {
+    let entries = match std::fs::read_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(file(path))?,
+    };
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths: Vec<PathBuf> = paths.collect::<Result<_, _>>().map_err(file(path))?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// The shell and its tools, by name.
+pub fn commands() -> Result<Vec<Program>, ProgramsError> {
+    let mut programs = of("shell")?;
+    programs.extend(of("tools")?);
+    Ok(programs)
+}
+
+/// Other people's programs, unmodified: each folder of `programs/foreign` has a description as
+/// those of extensions are, whose sources are in crates, which cargo fetches once.
+pub fn foreign() -> Result<Vec<Program>, ProgramsError> {
+    let mut programs = Vec::new();
+    for folder in listed(&place::sources().join("programs/foreign"))? {
+        let project = Project::load(&folder)?;
+        let units = project.units(&mut |_| {})?;
+        // Of one description all sources have the same options.
+        let flags = units.first().map_or(&[][..], |unit| &unit.flags[..]);
+        let flags = flags.iter().map(|flag| flag.to_string_lossy().into_owned());
+        programs.push(Program {
+            name: project.name().to_owned(),
+            flags: flags.collect(),
+            sources: units.into_iter().map(|unit| unit.path).collect(),
+            page_table: PageTable::Linear,
+        });
+    }
+    Ok(programs)
+}
 
 /// The programs in a folder, by name.
 pub fn of(folder: &str) -> Result<Vec<Program>, ProgramsError> {
     let path = place::sources().join("programs").join(folder);
     let mut programs = Vec::new();
-    let entries = match std::fs::read_dir(&path) {
-        // A folder without programs is not there.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(programs),
-        entries => entries.map_err(file(&path))?,
-    };
-    for entry in entries {
-        let source = entry.map_err(file(&path))?.path();
-        let stem = source.file_stem().and_then(|stem| stem.to_str());
-        if let Some(stem) = stem.filter(|_| source.extension().is_some_and(|end| end == "c")) {
-            programs.push(Program {
-                name: stem.to_owned(),
-                sources: vec![source.clone()],
-                flags: FLAGS.iter().map(|flag| (*flag).to_owned()).collect(),
-                page_table: PageTable::Linear,
-            });
-        }
+    for source in listed(&path)? {
+        let Some(stem) = source.file_stem().and_then(|stem| stem.to_str()) else {
+            continue;
+        };
+        let sources = match source.is_dir() {
+            // Extensions are compiled otherwise.
+            true if stem == EXTENSION => continue,
+            true => listed(&source)?
+                .into_iter()
+                .filter(|source| is_c(source))
+                .collect(),
+            false if is_c(&source) => vec![source.clone()],
+            false => continue,
+        };
+        programs.push(Program {
+            name: stem.to_owned(),
+            sources,
+            flags: FLAGS.iter().map(|flag| (*flag).to_owned()).collect(),
+            page_table: PageTable::Linear,
+        });
     }
     programs.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(programs)
@@ -169,12 +223,13 @@ fn one(tools: &Tools, program: &Program, folder: &Path) -> Result<Vec<u8>, Progr
         // In another folder until all is whole: somebody else may make the same.
         let scratch = tempfile::tempdir_in(folder).map_err(file(folder))?;
         let path = |name: &str| scratch.path().join(name);
-        let depends = format!("-MF{}", path("rules").display());
         let mut flags: Vec<&str> = program.flags.iter().map(String::as_str).collect();
-        flags.extend(["-MMD", &depends]);
+        flags.push("-MMD");
         let made = path("program");
         tools.program(&program.sources, &flags, program.page_table, &made)?;
         std::fs::write(path("how"), words).map_err(file(&how))?;
+        let included = included(scratch.path())?;
+        std::fs::write(path("rules"), included).map_err(file(&rules))?;
         for (from, to) in [("rules", &rules), ("program", &to), ("how", &how)] {
             std::fs::rename(path(from), to).map_err(file(to))?;
         }
@@ -189,8 +244,20 @@ fn beside(program: &Path, end: &str) -> PathBuf {
     path.into()
 }
 
+/// The files that the compiler's rules in a folder name, which it writes for each source.
+fn included(folder: &Path) -> Result<String, ProgramsError> {
+    let mut all = String::new();
+    for rules in listed(folder)? {
+        if rules.extension().is_some_and(|end| end == "d") {
+            let text = std::fs::read_to_string(&rules).map_err(file(&rules))?;
+            let text = text.replace("\\\n", " ");
+            all += text.split_once(": ").map_or("", |(_, files)| files);
+        }
+    }
+    Ok(all)
+}
+
 /// Whether a program is newer than its sources, what they include, the library and the link script.
-/// Of several sources the rules are the last one's.
 fn is_fresh(program: &Path, rules: &Path, sources: &[PathBuf]) -> bool {
     let changed = |path: &Path| -> Option<SystemTime> {
         std::fs::metadata(path)
@@ -200,10 +267,8 @@ fn is_fresh(program: &Path, rules: &Path, sources: &[PathBuf]) -> bool {
     let (Some(made), Ok(rules)) = (changed(program), std::fs::read_to_string(rules)) else {
         return false;
     };
-    let included = rules.replace("\\\n", " ");
-    let included = included.split_once(": ").map_or("", |(_, files)| files);
     let others = [place::library(), crate::cc::script()];
-    included
+    rules
         .split_whitespace()
         .map(PathBuf::from)
         .chain(sources.iter().cloned())

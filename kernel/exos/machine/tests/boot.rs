@@ -185,7 +185,7 @@ fn the_console_has_a_foreground() {
     if !ready() {
         return;
     }
-    let mut all = programs::of("shell").expect("the shell");
+    let mut all = programs::commands().expect("the shell");
     all.push(Program {
         name: "spin".to_owned(),
         sources: vec![place::sources().join("programs/versions/spin.c")],

@@ -2,8 +2,10 @@
 //! and -1 where it fails.
 
 mod files;
+mod identity;
 mod processes;
 mod signals;
+mod terminal;
 
 use core::ffi::{CStr, c_char, c_int};
 

@@ -1,6 +1,6 @@
 //! Lines from the console, with what was typed shown and taken back; bytes to it.
 
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 use postern_aegis::{Error, calls, entry};
 use postern_exos_abi::errno::{self, Errno};
@@ -16,6 +16,40 @@ const CONTROL_C: u8 = 3;
 static BYTES: [AtomicU8; LINE] = [const { AtomicU8::new(0) }; LINE];
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+/// How the console is read: bits of C's `c_lflag`.
+pub mod mode {
+    /// Ctrl-C is a signal.
+    pub const SIGNALS: u32 = 1;
+    /// By lines, which are edited.
+    pub const LINES: u32 = 2;
+    /// What is typed is shown.
+    pub const ECHO: u32 = 8;
+}
+
+/// This process's way.
+static MODE: AtomicU32 = AtomicU32::new(mode::SIGNALS | mode::LINES | mode::ECHO);
+
+/// How this process reads it.
+pub fn mode() -> u32 {
+    MODE.load(Relaxed)
+}
+
+/// Another way from now on.
+pub fn set_mode(mode: u32) {
+    MODE.store(mode, Relaxed);
+}
+
+fn has(bit: u32) -> bool {
+    mode() & bit != 0
+}
+
+/// Shows what was typed.
+fn show(bytes: &[u8]) {
+    if has(mode::ECHO) {
+        let _ = write(bytes);
+    }
+}
 
 /// Writes bytes.
 pub fn write(bytes: &[u8]) -> Result<usize, Errno> {
@@ -91,6 +125,21 @@ pub fn watches() -> bool {
     GIVEN.load(Relaxed)
 }
 
+/// One byte as it was typed.
+fn byte(to: &mut [u8]) -> Result<usize, Errno> {
+    let byte = typed()?;
+    if byte == CONTROL_C && has(mode::SIGNALS) {
+        interrupt();
+        return Err(errno::INTR);
+    }
+    show(&[byte]);
+    let Some(first) = to.first_mut() else {
+        return Ok(0);
+    };
+    *first = byte;
+    Ok(1)
+}
+
 /// Reads a line: false at its end by Ctrl-D.
 fn line() -> Result<bool, Errno> {
     let mut length = 0;
@@ -98,15 +147,15 @@ fn line() -> Result<bool, Errno> {
         let byte = typed()?;
         match byte {
             b'\r' | b'\n' => {
-                let _ = write(b"\n");
+                show(b"\n");
                 BYTES[length].store(b'\n', Relaxed);
                 LENGTH.store(length + 1, Relaxed);
                 return Ok(true);
             }
-            CONTROL_C => {
+            CONTROL_C if has(mode::SIGNALS) => {
                 let ignores = own::pid() == 1 || signals::ignored() & 1 << signal::INT != 0;
                 if groups::own() == groups::foreground() && ignores {
-                    let _ = write(b"^C\n");
+                    show(b"^C\n");
                     BYTES[0].store(b'\n', Relaxed);
                     LENGTH.store(1, Relaxed);
                     return Ok(true);
@@ -123,18 +172,18 @@ fn line() -> Result<bool, Errno> {
             }
             8 | 127 if length > 0 => {
                 length -= 1;
-                let _ = write(b"\x08 \x08");
+                show(b"\x08 \x08");
             }
             21 => {
                 for _ in 0..length {
-                    let _ = write(b"\x08 \x08");
+                    show(b"\x08 \x08");
                 }
                 length = 0;
             }
             b'\t' | 32.. if length + 1 < LINE => {
                 BYTES[length].store(byte, Relaxed);
                 length += 1;
-                let _ = write(&[byte]);
+                show(&[byte]);
             }
             _ => {}
         }
@@ -149,6 +198,9 @@ pub fn read(to: &mut [u8]) -> Result<usize, Errno> {
     if TAKEN.load(Relaxed) >= LENGTH.load(Relaxed) {
         TAKEN.store(0, Relaxed);
         LENGTH.store(0, Relaxed);
+        if !has(mode::LINES) {
+            return byte(to);
+        }
         if !line()? {
             return Ok(0);
         }

@@ -244,7 +244,22 @@ macro_rules! read_only {
         )*
     };
 }
-read_only! { link unlink mkdir rmdir rename chmod ftruncate truncate symlink }
+read_only! { link unlink mkdir rmdir rename chmod ftruncate truncate symlink utimes }
+
+/// Nothing is written that could be lost.
+#[unsafe(no_mangle)]
+extern "C" fn fsync(number: c_int) -> c_int {
+    answer(descriptors::get(number).map(|_| 0))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn sync() {}
+
+/// There are no links.
+#[unsafe(no_mangle)]
+extern "C" fn readlink() -> isize {
+    answer(Err(errno::INVAL))
+}
 
 /// An entry of a folder, as the header says it.
 #[repr(C)]

@@ -1,0 +1,88 @@
+/* A small shell: what POSIX's is, as far as scripts of some lines need it. It is a program like
+   others: all that it does is fork, exec, pipe, open, dup2 and wait. */
+#include "sh.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifdef __exos__
+#include <exos/process.h>
+#endif
+
+extern char **environ;
+
+struct shell shell;
+
+int complain(const char *what, const char *why)
+{
+	fflush(stdout);
+	fprintf(stderr, "sh: %s: %s\n", what, why);
+	return 1;
+}
+
+static int usage(void)
+{
+	fputs("sh: sh [-efux] [-c TEXT | FILE] [WORD...]\n", stderr);
+	return 2;
+}
+
+int main(int count, char **arguments)
+{
+	int at = 1, reads_text = 0;
+#ifdef __exos__
+	/* For copies of copies of it, which have the same limit. */
+	exos_room(1024);
+#endif
+	shell.self = getpid();
+	shell.name = count ? arguments[0] : "sh";
+	import_variables(environ);
+	for (; at < count && arguments[at][0] == '-' && arguments[at][1]; at++) {
+		for (const char *letter = arguments[at] + 1; *letter; letter++)
+			switch (*letter) {
+			case 'c': reads_text = 1; break;
+			case 'e': shell.strict = 1; break;
+			case 'f': shell.plain = 1; break;
+			case 'u': shell.bound = 1; break;
+			case 'x': shell.traced = 1; break;
+			case 's': case 'i': break;
+			default: return usage();
+			}
+	}
+	if (reads_text) {
+		if (at == count)
+			return usage();
+		const char *text = arguments[at++];
+		if (at < count)
+			shell.name = arguments[at++];
+		shell.arguments = arguments + at;
+		shell.count = count - at;
+		return run_input(input_of_text(text));
+	}
+	if (at < count) {
+		int file = open(arguments[at], O_RDONLY);
+		if (file < 0) {
+			complain(arguments[at], strerror(errno));
+			return 127;
+		}
+		/* Out of the way of numbers that scripts use. */
+		int high = fcntl(file, F_DUPFD, 10);
+		if (high >= 0) {
+			close(file);
+			file = high;
+		}
+		fcntl(file, F_SETFD, FD_CLOEXEC);
+		shell.name = arguments[at++];
+		shell.arguments = arguments + at;
+		shell.count = count - at;
+		return run_input(input_of_file(file));
+	}
+	if (!isatty(STDIN_FILENO))
+		return run_input(input_of_file(STDIN_FILENO));
+	shell.asks = 1;
+	signal(SIGINT, SIG_IGN);
+	return run_input(input_of_terminal());
+}

@@ -1,0 +1,5 @@
+/* Nothing, and not well. */
+int main(void)
+{
+	return 1;
+}

@@ -1,0 +1,5 @@
+/* Nothing, and well. */
+int main(void)
+{
+	return 0;
+}
