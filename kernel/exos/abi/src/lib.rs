@@ -11,6 +11,7 @@
 //! | [`directory`] | what the archive has |
 //! | [`file`] | what a file system is for those who use it |
 //! | [`service`] | what processes offer to all others |
+//! | [`network`] | what the service `net` says of the network |
 //! | [`errno`], [`signal`] | numbers as C's library has them |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ pub mod directory;
 pub mod errno;
 pub mod file;
 pub mod mailbox;
+pub mod network;
 pub mod request;
 pub mod service;
 pub mod signal;
