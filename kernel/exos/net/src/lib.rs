@@ -6,6 +6,9 @@
 //! | [`frame`] | headers of Ethernet and IP, the sum of the Internet's protocols |
 //! | [`arp`] | questions and answers of ARP and RARP |
 //! | [`neighbours`] | who has which address: a table that forgets |
+//! | [`dhcp`] | an address from a server, and its lease |
+//! | [`settings`] | the archive's file `net` |
+//! | [`station`] | this machine's address, however it is had, and its neighbours |
 //! | [`ports`] | whose ports are whose, and the filters' texts |
 //! | [`stack`] | sockets over smoltcp, for one process |
 //!
@@ -16,10 +19,13 @@
 extern crate alloc;
 
 pub mod arp;
+pub mod dhcp;
 pub mod frame;
 pub mod neighbours;
 pub mod ports;
+pub mod settings;
 pub mod stack;
+pub mod station;
 
 /// An address of Ethernet.
 pub type Hardware = [u8; 6];

@@ -115,6 +115,15 @@ impl Neighbours {
         some
     }
 
+    /// Forgets one, who did not answer.
+    pub fn forget(&mut self, address: Ipv4Addr) {
+        let is =
+            |place: &&mut Option<Neighbour>| place.is_some_and(|known| known.address == address);
+        if let Some(place) = self.places.iter_mut().find(is) {
+            *place = None;
+        }
+    }
+
     /// Forgets everybody: this machine is on another network.
     pub fn forget_all(&mut self) {
         self.places = [None; PLACES];

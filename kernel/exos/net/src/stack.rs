@@ -230,6 +230,19 @@ impl Stack {
         self.leaving.len()
     }
 
+    /// Whether any of them has something to send still.
+    pub fn sends(&self) -> bool {
+        let sends = |handle: &SocketHandle| {
+            let stream = self.set.get::<tcp::Socket>(*handle);
+            stream.send_queue() > 0
+                || matches!(
+                    stream.state(),
+                    tcp::State::FinWait1 | tcp::State::LastAck | tcp::State::Closing
+                )
+        };
+        self.leaving.iter().any(sends)
+    }
+
     /// Resets connections that are closed and not over.
     pub fn abandon(&mut self) {
         for handle in &self.leaving {

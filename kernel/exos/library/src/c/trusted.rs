@@ -5,6 +5,7 @@ mod files;
 mod processes;
 mod services;
 mod signals;
+mod sockets;
 
 use core::ffi::{CStr, c_char, c_int};
 
