@@ -73,6 +73,9 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         let (name, value) = parameter.split_once('=').ok_or("--set: it is NAME=VALUE")?;
         files.push((name.to_owned(), value.as_bytes().to_vec()));
     }
+    if arguments.network != Network::None {
+        files.push(("services.list".to_owned(), b"netd\n".to_vec()));
+    }
     files.extend(made.programs);
     files.extend(extensions::make()?);
     let folder = tempfile::tempdir()?;

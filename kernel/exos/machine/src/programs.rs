@@ -57,7 +57,7 @@ impl Program {
 const FLAGS: &[&str] = &["-O2", "-Wall", "-Wextra", "-std=gnu17"];
 
 /// Folders of programs.
-pub const FOLDERS: &[&str] = &["shell", "tests", "demo", "bench", "machine"];
+pub const FOLDERS: &[&str] = &["shell", "services", "tests", "demo", "bench", "machine"];
 
 /// The programs in a folder, by name.
 pub fn of(folder: &str) -> Result<Vec<Program>, ProgramsError> {

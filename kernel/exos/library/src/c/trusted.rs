@@ -2,7 +2,9 @@
 //! and -1 where it fails.
 
 mod files;
+mod net;
 mod processes;
+mod ready;
 mod services;
 mod signals;
 mod sockets;
