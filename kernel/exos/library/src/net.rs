@@ -12,10 +12,12 @@
 //! | [`own`] | this process's stack |
 //! | [`wait`] | waiting for it |
 //! | [`sockets`] | sockets as C has them |
+//! | [`names`] | addresses of names |
 //! | [`service`] | the service itself |
 
 pub mod ground;
 pub mod inlet;
+pub mod names;
 pub mod outlet;
 pub mod own;
 pub mod place;

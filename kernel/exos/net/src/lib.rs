@@ -10,6 +10,7 @@
 //! | [`settings`] | the archive's file `net` |
 //! | [`station`] | this machine's address, however it is had, and its neighbours |
 //! | [`ports`] | whose ports are whose, and the filters' texts |
+//! | [`dns`] | questions for names, and answers that are not believed |
 //! | [`stack`] | sockets over smoltcp, for one process |
 //!
 //! Nothing here panics on what comes from the network, and nothing grows with it.
@@ -20,6 +21,7 @@ extern crate alloc;
 
 pub mod arp;
 pub mod dhcp;
+pub mod dns;
 pub mod frame;
 pub mod neighbours;
 pub mod ports;

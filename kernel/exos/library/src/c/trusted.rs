@@ -2,6 +2,7 @@
 //! and -1 where it fails.
 
 mod files;
+mod names;
 mod net;
 mod processes;
 mod ready;

@@ -26,6 +26,11 @@ const INTERNET: c_int = 2;
 const NAME: u32 = size_of::<Name>() as u32;
 
 impl Name {
+    /// A host's port.
+    pub fn of(host: Ipv4Addr, port: u16) -> Name {
+        Name::new(Address { host, port })
+    }
+
     fn new(address: Address) -> Name {
         Name {
             family: INTERNET as u16,
