@@ -257,7 +257,7 @@ impl Client {
 
     /// After two seconds, and then twice as long, up to a minute.
     fn again(&mut self, now: u64) {
-        self.due = now + (2 * SECOND << self.tries.min(5)).min(64 * SECOND);
+        self.due = now + ((2 * SECOND) << self.tries.min(5)).min(64 * SECOND);
         self.tries += 1;
     }
 

@@ -8,7 +8,7 @@ use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
 
 use super::raw::Queue;
-use super::socket::{Body, Socket};
+use super::socket::{Address, Body, Socket};
 use super::{Counters, Neighbourhood, SOCKETS, View};
 use crate::Hardware;
 use crate::frame::{self, CARRIES, Datagram, ETHERNET, Frame, Malformed, SHORTEST, kind, protocol};
@@ -44,6 +44,8 @@ pub enum Refused {
     Full = 4,
 }
 
+/// Who asked for connections, so many: twice what a backlog has, for some listeners.
+const ASKED: usize = 64;
 /// Addresses of Ethernet that were seen where frames came from.
 const SEEN: usize = 16;
 
@@ -58,6 +60,9 @@ pub struct Gate {
     /// Ports at which somebody listens, and connections that there is room for.
     listeners: [(u16, u16); SOCKETS],
     count: usize,
+    /// Who asked for connections last, in their order.
+    asked: [Address; ASKED],
+    asks: usize,
 }
 
 impl Gate {
@@ -70,6 +75,24 @@ impl Gate {
             turn: 0,
             listeners: [(0, 0); SOCKETS],
             count: 0,
+            asked: [Address::NONE; ASKED],
+            asks: 0,
+        }
+    }
+
+    /// How early somebody asked for a connection, among those that are remembered.
+    pub fn order(&self, of: Address) -> usize {
+        let oldest_first = (0..ASKED).map(|step| (self.asks + step) % ASKED);
+        let mut all = oldest_first.filter_map(|at| self.asked.get(at));
+        all.position(|asked| *asked == of).unwrap_or(0)
+    }
+
+    fn note(&mut self, from: Address) {
+        if !self.asked.contains(&from)
+            && let Some(place) = self.asked.get_mut(self.asks)
+        {
+            *place = from;
+            self.asks = (self.asks + 1) % ASKED;
         }
     }
 
@@ -130,6 +153,10 @@ impl Gate {
             Some((_, 0)) => Err(Refused::Full),
             Some((_, room)) => {
                 *room -= 1;
+                self.note(Address {
+                    host: datagram.from,
+                    port: frame::half(bytes, 0).unwrap_or(0),
+                });
                 Ok(())
             }
             None => Ok(()),

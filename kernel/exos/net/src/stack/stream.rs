@@ -114,10 +114,15 @@ impl Stack {
         let Body::Listener(handles) = &mut socket.body else {
             return Err(errno::INVAL);
         };
-        let came = handles.iter().position(|handle| has_come(set, *handle));
-        let came = came.ok_or(errno::AGAIN)?;
+        // Who asked first is accepted first: a program that serves one after the other would wait for
+        // the second, and its client for the first.
+        let gate = &self.gate;
+        let early = |handle: SocketHandle| remote(set.get(handle)).map_or(0, |of| gate.order(of));
+        let came = handles.iter().enumerate();
+        let came = came.filter(|(_, handle)| has_come(set, **handle));
+        let came = came.min_by_key(|(_, handle)| early(**handle));
+        let came = came.map(|(at, _)| at).ok_or(errno::AGAIN)?;
         let new_number = new_number?;
-        // The others behind it move up, so that who came first is accepted first.
         let handle = handles.remove(came);
         let (local, room) = (socket.local, socket.room);
         let (nodelay, keepalive) = (socket.nodelay, socket.keepalive);
