@@ -2,7 +2,7 @@
 //! sends back what comes, through a forwarded port.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -162,4 +162,39 @@ fn the_hosts_connections_are_served() {
     drop(cut);
     echo(guest.connect(), &bytes(100_000, 4), Duration::ZERO);
     guest.ends();
+}
+
+#[test]
+fn the_guest_asks_this_machine() {
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let udp = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    udp.set_read_timeout(Some(Duration::from_secs(60)))
+        .expect("a time");
+    let there = tcp.local_addr().expect("its number").port();
+    let datagrams = udp.local_addr().expect("its number").port();
+    let nobody = free_port();
+    let script = format!(
+        "netstat\nask udp 10.0.2.2 {datagrams} hullo\nask tcp 10.0.2.2 {there} hello\n\
+         ask tcp 10.0.2.2 {nobody} word\nask udp 10.0.2.77 9 word\nnetstat\nexit\n"
+    );
+    let Some(guest) = guest(&script, 1) else {
+        return;
+    };
+    guest.hears("10.0.2.15/24");
+    let mut bytes = [0; 100];
+    let (length, from) = udp.recv_from(&mut bytes).expect("a datagram");
+    assert_eq!(&bytes[..length], b"hullo");
+    udp.send_to(b"hullo yourself", from).expect("an answer");
+    guest.hears("hullo yourself");
+    let (mut stream, _) = tcp.accept().expect("a connection");
+    let mut asked = String::new();
+    stream.read_to_string(&mut asked).expect("a line");
+    assert_eq!(asked, "hello");
+    stream.write_all(b"hello yourself").expect("an answer");
+    drop(stream);
+    guest.hears("hello yourself");
+    guest.hears("Connection refused");
+    guest.hears("No route to host");
+    guest.hears("10.0.2.15/24");
+    drop(guest);
 }
