@@ -61,6 +61,11 @@ impl Ring {
         self.page
     }
 
+    /// Where the page stands in this space.
+    pub fn address(&self) -> u64 {
+        self.at
+    }
+
     fn entry(&self, number: u64) -> u64 {
         let index = number % ENTRIES as u64;
         self.at + offset_of!(Page, entries) as u64 + index * size_of::<Entry>() as u64

@@ -28,6 +28,8 @@ pub struct Machine {
     pub limit: Duration,
     /// Whether there is a network, with a [`Peer`] on it.
     pub network: bool,
+    /// A network of the emulator's own instead.
+    pub user: Option<User>,
     /// Whether there is a disk: [`DISK`] bytes, all zeros at the start.
     pub disk: bool,
     /// What the disk's contents are in on the host, as QEMU names files (`blkdebug:RULES:FILE`
@@ -50,12 +52,38 @@ impl Default for Machine {
             memory: 128,
             limit: Duration::from_secs(120),
             network: false,
+            user: None,
             disk: false,
             image: None,
             debugged: false,
             typed: String::new(),
             more: Vec::new(),
         }
+    }
+}
+
+/// The emulator's own network: it has a server for DHCP, which gives the guest 10.0.2.15, and is itself
+/// 10.0.2.2, which stands for this machine's loopback; 10.0.2.3 answers for names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct User {
+    /// Ports of this machine's loopback, and the guest's ports of TCP that they stand for.
+    pub forwards: Vec<(u16, u16)>,
+    /// Whether the guest reaches only who reaches it by a forwarded port: not this machine's
+    /// loopback, and nothing outside.
+    pub restricted: bool,
+}
+
+impl User {
+    /// The emulator's options.
+    fn options(&self) -> String {
+        let mut options = String::from("-netdev user,id=network,ipv6=off");
+        if self.restricted {
+            options += ",restrict=on";
+        }
+        for (here, there) in &self.forwards {
+            options += &format!(",hostfwd=tcp:127.0.0.1:{here}-:{there}");
+        }
+        options + " " + peer::DEVICE
     }
 }
 
@@ -153,7 +181,7 @@ impl Machine {
             _peer: None,
             _folder: None,
         };
-        if !self.network && !self.disk {
+        if !self.network && self.user.is_none() && !self.disk {
             return Ok(attached);
         }
         let folder = tempfile::tempdir()?;
@@ -162,7 +190,9 @@ impl Machine {
             let words = option.split(' ').map(OsString::from);
             attached.options.extend(words);
         };
-        if self.network {
+        if let Some(user) = &self.user {
+            add(&user.options());
+        } else if self.network {
             add(&peer::options(path));
             attached._peer = Some(Peer::start(path)?);
         }

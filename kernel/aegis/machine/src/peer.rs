@@ -65,12 +65,16 @@ pub struct Peer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// The emulator's options for the machine's side of a network.
+pub const DEVICE: &str =
+    "-device virtio-net-pci,netdev=network,disable-legacy=on,mac=52:54:00:00:00:01,romfile=";
+
 /// The emulator's options for a network with this peer: sockets are in a folder.
 pub fn options(folder: &Path) -> String {
     let (machine, peer) = (machine_socket(folder), peer_socket(folder));
     format!(
         "-netdev dgram,id=network,local.type=unix,local.path={},remote.type=unix,remote.path={} \
-         -device virtio-net-pci,netdev=network,disable-legacy=on,mac=52:54:00:00:00:01,romfile=",
+         {DEVICE}",
         machine.display(),
         peer.display()
     )

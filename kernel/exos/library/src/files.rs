@@ -7,10 +7,12 @@
 //! | [`offsets`] | those pages |
 //! | [`console`] | lines from the console, bytes to it |
 //! | [`descriptors`] | numbers, and what they stand for |
+//! | [`ready`] | what can be done without waiting |
 
 pub mod console;
 pub mod descriptors;
 pub mod offsets;
+pub mod ready;
 mod trusted;
 
 use postern_aegis::Error;

@@ -9,6 +9,7 @@
 //! | [`files`] | descriptors: the console, files of the archive |
 //! | [`c`] | functions that C's library asks for |
 //! | [`ipc`] | pipes, shared memory, calls to other processes |
+//! | [`net`] | the network: frames, sockets, names |
 //! | [`schedule`] | giving slices to other processes, by a policy |
 //! | [`extension`] | native code of others in domains inside the process |
 //! | `heap` | Rust's memory is C's |
@@ -25,6 +26,7 @@ pub mod files;
 mod heap;
 pub mod ipc;
 pub mod memory;
+pub mod net;
 pub mod process;
 pub mod schedule;
 pub mod start;

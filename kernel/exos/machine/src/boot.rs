@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use clap::Args;
-use postern_aegis_machine::emulator::Machine;
+use clap::{Args, ValueEnum};
+use postern_aegis_machine::emulator::{Machine, User};
 use postern_exos_machine::{build, extensions, programs, software};
 
 /// Boot a program as the first process
@@ -25,9 +25,34 @@ pub struct Arguments {
     /// Count instructions: a nanosecond of the machine's is one, and every run is the same
     #[arg(short, long)]
     counted: bool,
+    /// What is on the machine's network
+    #[arg(short, long, value_name = "WHAT", default_value = "none")]
+    network: Network,
+    /// A port of this machine's loopback that is one of the guest's: `8080:80`
+    #[arg(long, value_name = "HERE:THERE", value_parser = forward, requires = "network")]
+    forward: Vec<(u16, u16)>,
     /// End the machine after so many seconds; without it, the terminal is the serial line
     #[arg(short, long, value_name = "SECONDS")]
     limit: Option<u64>,
+}
+
+/// What is on the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Network {
+    /// There is no network
+    None,
+    /// The emulator's own, with DHCP: 10.0.2.2 is this machine's loopback
+    User,
+    /// A peer that sends what it is asked for, and nothing else
+    Peer,
+}
+
+/// Two ports as they are written on the command line.
+fn forward(text: &str) -> Result<(u16, u16), String> {
+    let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port != 0);
+    let both = text.split_once(':');
+    both.and_then(|(here, there)| Some((port(here)?, port(there)?)))
+        .ok_or_else(|| "it is HERE:THERE, two ports".to_owned())
 }
 
 /// Boots it.
@@ -54,6 +79,9 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         let (name, value) = parameter.split_once('=').ok_or("--set: it is NAME=VALUE")?;
         files.push((name.to_owned(), value.as_bytes().to_vec()));
     }
+    if arguments.network != Network::None {
+        files.push(("services.list".to_owned(), b"netd\n".to_vec()));
+    }
     files.extend(made.programs);
     files.extend(extensions::make()?);
     let folder = tempfile::tempdir()?;
@@ -61,6 +89,11 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let mut machine = Machine {
         processors: arguments.processors,
         counted: arguments.counted,
+        network: arguments.network == Network::Peer,
+        user: (arguments.network == Network::User).then(|| User {
+            forwards: arguments.forward.clone(),
+            restricted: false,
+        }),
         ..Machine::default()
     };
     let status = match arguments.limit {

@@ -3,8 +3,13 @@
 
 mod files;
 mod identity;
+mod names;
+mod net;
 mod processes;
+mod ready;
+mod services;
 mod signals;
+mod sockets;
 mod terminal;
 
 use core::ffi::{CStr, c_char, c_int};

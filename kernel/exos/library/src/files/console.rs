@@ -110,6 +110,14 @@ pub fn watch() {
     }
 }
 
+/// Whether something was typed and not read. It stays for who reads.
+pub fn has_some() -> bool {
+    if TAKEN.load(Relaxed) < LENGTH.load(Relaxed) || registry::table().typed.load(Relaxed) != 0 {
+        return true;
+    }
+    calls::read().is_ok_and(|byte| registry::leave_typed(byte).is_ok())
+}
+
 /// Whether this process has given the console to another group.
 static GIVEN: AtomicBool = AtomicBool::new(false);
 

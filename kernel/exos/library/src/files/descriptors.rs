@@ -11,6 +11,7 @@ use postern_exos_load::space::Space;
 
 use crate::files::{console, offsets};
 use crate::ipc::pipe::{self, End};
+use crate::net::sockets;
 use crate::process::signals;
 
 /// What a descriptor is of.
@@ -25,6 +26,8 @@ pub mod kind {
     pub const PIPE: u32 = 3;
     /// The archive itself, to be listed.
     pub const FOLDER: u32 = 4;
+    /// A socket, which no other process has.
+    pub const SOCKET: u32 = 8;
 }
 
 /// Flags, as C has them.
@@ -145,7 +148,7 @@ pub fn to_hand_on(space: &Space) -> Result<[Handed; DESCRIPTORS], Error> {
         let Ok(descriptor) = get(number as i32) else {
             continue;
         };
-        if descriptor.flags & flag::CLOSES != 0 {
+        if descriptor.flags & flag::CLOSES != 0 || descriptor.kind == kind::SOCKET {
             continue;
         }
         let [first, second] = descriptor.words;
@@ -262,6 +265,9 @@ pub fn close(number: i32) -> Result<(), Errno> {
     if let Some(end) = end(descriptor) {
         end.close();
     }
+    if descriptor.kind == kind::SOCKET {
+        sockets::closed(descriptor);
+    }
     Ok(())
 }
 
@@ -332,6 +338,7 @@ pub fn read(number: i32, to: &mut [u8]) -> Result<usize, Errno> {
             end.read(to.as_mut_ptr(), to.len(), || stops(descriptor))
                 .map_err(Errno)
         }
+        kind::SOCKET => sockets::receive(number, to, 0).map(|received| received.count),
         _ => Err(errno::ISDIR),
     }
 }
@@ -349,6 +356,7 @@ pub fn write(number: i32, bytes: &[u8]) -> Result<usize, Errno> {
             }
             done.map_err(Errno)
         }
+        kind::SOCKET => sockets::send(number, bytes, 0, None),
         _ => Err(errno::BADF),
     }
 }

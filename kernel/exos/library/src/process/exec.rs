@@ -12,6 +12,7 @@ use postern_exos_load::start::Start;
 use postern_aegis::Error;
 
 use crate::files;
+use crate::net::sockets;
 use crate::process::registry::{Made, refusal};
 use crate::process::{own, registry, signals};
 
@@ -97,5 +98,6 @@ pub fn exec(name: &[u8], call: &impl Call) -> Result<(), Errno> {
     let filled = fill(&made, &file, &program, call);
     space::close_windows();
     filled.map_err(refusal)?;
+    sockets::leave();
     registry::commit(short(name))
 }

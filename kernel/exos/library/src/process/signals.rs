@@ -11,6 +11,7 @@ use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::signal::{self, COUNT};
 
 use crate::memory::Reason;
+use crate::net;
 use crate::process::cause::{self, code};
 use crate::process::{own, registry, stack, trusted};
 
@@ -152,7 +153,7 @@ fn ending(interrupted: &mut Interrupted) {
         return;
     }
     let come = collect();
-    if come == 0 {
+    if come == 0 && !net::own::is_due() {
         return;
     }
     UNDER_WAY.store(true, Relaxed);
@@ -203,6 +204,7 @@ fn handled(frame: &mut Frame, reason: Option<Reason>) -> bool {
 /// The registers of what was interrupted are on the stack.
 pub(super) fn arrived(interrupted: &mut Interrupted) {
     UNDER_WAY.store(false, Relaxed);
+    net::own::attend();
     deliver(Some(interrupted));
 }
 

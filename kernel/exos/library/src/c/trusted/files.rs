@@ -36,6 +36,7 @@ const REGULAR: u32 = 0o100_555;
 const FOLDER: u32 = 0o040_555;
 const DEVICE: u32 = 0o020_666;
 const PIPE: u32 = 0o010_600;
+const SOCKET: u32 = 0o140_600;
 
 fn status(mode: u32, inode: u64, size: u64) -> Stat {
     Stat {
@@ -124,6 +125,7 @@ pub unsafe extern "C" fn fstat(number: c_int, to: *mut Stat) -> c_int {
         kind::FILE => status_of_file(descriptor.words[0] as usize),
         kind::FOLDER => Ok(status(FOLDER, 1, 0)),
         kind::PIPE => Ok(status(PIPE, 1, 0)),
+        kind::SOCKET => Ok(status(SOCKET, 1, 0)),
         _ => Ok(status(DEVICE, 1, 0)),
     });
     // SAFETY: the caller says so.

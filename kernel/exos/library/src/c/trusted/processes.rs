@@ -8,6 +8,7 @@ use postern_exos_abi::signal;
 
 use crate::c::trusted::{answer, string};
 use crate::files::{console, descriptors};
+use crate::net::sockets;
 use crate::process::wait::{Events, Whom};
 use crate::process::{exec, groups, own, registry, signals, wait};
 
@@ -50,11 +51,13 @@ impl exec::Call for Call {
 
 #[unsafe(no_mangle)]
 extern "C" fn _exit(status: c_int) -> ! {
+    sockets::leave();
     registry::end(signal::exited(status))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn _Exit(status: c_int) -> ! {
+    sockets::leave();
     registry::end(signal::exited(status))
 }
 
