@@ -61,7 +61,9 @@ impl Program {
 const FLAGS: &[&str] = &["-O2", "-Wall", "-Wextra", "-std=gnu17"];
 
 /// Folders of programs.
-pub const FOLDERS: &[&str] = &["shell", "tools", "services", "tests", "demo", "bench", "machine"];
+pub const FOLDERS: &[&str] = &[
+    "shell", "tools", "services", "tests", "demo", "bench", "machine",
+];
 
 /// The folder of extensions among programs.
 const EXTENSION: &str = "extension";
