@@ -42,7 +42,13 @@ const ANY: usize = usize::MAX;
 
 /// Crates whose circles are still there, and how many files are in them at most. A crate without
 /// one is not here.
-const OPEN: &[(&str, usize)] = &[("ecode", ANY), ("filter", ANY), ("toolchain", ANY)];
+const OPEN: &[(&str, usize)] = &[
+    ("ecode", ANY),
+    ("filter", ANY),
+    ("toolchain", ANY),
+    ("kernel/exos/net", 6),
+    ("kernel/exos/nfs", 3),
+];
 
 /// The arrows of a crate of the workspace.
 fn arrows(folder: &str) -> Arrows {

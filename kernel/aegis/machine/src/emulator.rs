@@ -62,8 +62,8 @@ impl Default for Machine {
     }
 }
 
-/// The emulator's own network: it has a server for DHCP, which gives the guest 10.0.2.15, and is itself
-/// 10.0.2.2, which stands for this machine's loopback; 10.0.2.3 answers for names.
+/// The emulator's own network: it has a server for DHCP, which gives the guest 10.0.2.15, and is
+/// itself 10.0.2.2, which stands for this machine's loopback; 10.0.2.3 answers for names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// Ports of this machine's loopback, and the guest's ports of TCP that they stand for.

@@ -1,8 +1,8 @@
 //! What the service `net` says of this machine's network, in a page that all read: its address, and
 //! who is where. The service's words are the page's number and the capability to read it.
 //!
-//! Words are whole each. Who reads an address of Ethernet looks at the word before it, too: both are
-//! stored anew when a place gets another neighbour.
+//! Words are whole each. Who reads an address of Ethernet looks at the word before it, too: both
+//! are stored anew when a place gets another neighbour.
 
 use core::net::Ipv4Addr;
 use core::sync::atomic::{
@@ -58,7 +58,8 @@ pub mod counter {
 pub struct Neighbour {
     /// Its address, the first byte the highest of the lower half; 0: none.
     address: AtomicU64,
-    /// Its address of Ethernet, the first byte the highest of 48 bits, below 16 bits of the address.
+    /// Its address of Ethernet, the first byte the highest of 48 bits, below 16 bits of the
+    /// address.
     hardware: AtomicU64,
 }
 
@@ -96,7 +97,8 @@ pub struct Page {
     pub version: AtomicU32,
     /// [`state`].
     pub state: AtomicU32,
-    /// How often what stands above the neighbours has begun to change or was changed: odd while it does.
+    /// How often what stands above the neighbours has begun to change or was changed: odd while it
+    /// does.
     pub changes: AtomicU64,
     /// This machine's address; 0: none.
     pub address: AtomicU32,
@@ -201,8 +203,8 @@ impl Page {
 
 /// What the service is asked: the first of five words, with the version in its upper half.
 pub mod asks {
-    /// Somebody is to be found: an address. The answer's first word is 0, and the page says who it is
-    /// when it is known.
+    /// Somebody is to be found: an address. The answer's first word is 0, and the page says who it
+    /// is when it is known.
     pub const NEIGHBOUR: u64 = 1;
     /// The address is to be asked for anew.
     pub const AGAIN: u64 = 2;

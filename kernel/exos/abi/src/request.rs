@@ -38,16 +38,17 @@ pub enum Operation {
     /// What was typed on the console while nobody read: 0 takes a byte, any other number leaves the
     /// byte `number - 1` for others → byte.
     Typed = 13,
-    /// A service of the caller's, whose name stands in the mailbox ([`service`](crate::service)): its
-    /// four words. Offered again by who offers it, it has other words. Who offers `/` is told how to
-    /// reach the disk → range of blocks, capability to read it, capability to write it; the range is
-    /// 0 if there is none. [`errno::EXIST`](crate::errno::EXIST): another process offers it.
+    /// A service of the caller's, whose name stands in the mailbox ([`service`](crate::service)):
+    /// its four words. Offered again by who offers it, it has other words. Who offers `/` is told
+    /// how to reach the disk → range of blocks, capability to read it, capability to write it; the
+    /// range is 0 if there is none. [`errno::EXIST`](crate::errno::EXIST): another process offers
+    /// it.
     Serve = 14,
-    /// Blocks of the disk for the caller alone, until it ends: how many → range of blocks. What they
-    /// held before is there still. 0: all that it has so are given back.
+    /// Blocks of the disk for the caller alone, until it ends: how many → range of blocks. What
+    /// they held before is there still. 0: all that it has so are given back.
     Blocks = 15,
-    /// Parts of devices that the caller may have (endpoints, handlers, ranges of blocks): at least so
-    /// many from now on, at most [`HOLDINGS`] → how many.
+    /// Parts of devices that the caller may have (endpoints, handlers, ranges of blocks): at least
+    /// so many from now on, at most [`HOLDINGS`] → how many.
     Holdings = 16,
 }
 

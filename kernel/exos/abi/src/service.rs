@@ -122,8 +122,8 @@ impl Services {
     }
 }
 
-/// Whether services may have such a name: 1 to 47 bytes without a zero; a mount point is a path that
-/// says each folder once.
+/// Whether services may have such a name: 1 to 47 bytes without a zero; a mount point is a path
+/// that says each folder once.
 pub fn is_name(name: &[u8]) -> bool {
     let plain = !name.is_empty() && name.len() < NAME && !name.contains(&0);
     if !plain || name == b"/" {

@@ -1,5 +1,5 @@
-//! The network of ExOS, with this machine's own sockets at the other end: a server in the guest that
-//! sends back what comes, through a forwarded port.
+//! The network of ExOS, with this machine's own sockets at the other end: a server in the guest
+//! that sends back what comes, through a forwarded port.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};

@@ -1,5 +1,5 @@
-//! An address from a server, and its lease (RFC 2131, options of RFC 2132). What arrives is believed
-//! only if it answers what was asked: by its number, and by the address of Ethernet.
+//! An address from a server, and its lease (RFC 2131, options of RFC 2132). What arrives is
+//! believed only if it answers what was asked: by its number, and by the address of Ethernet.
 
 use core::net::Ipv4Addr;
 

@@ -1,5 +1,5 @@
-//! Questions for the addresses of names (RFC 1035), and answers, which are believed only if they answer
-//! what was asked.
+//! Questions for the addresses of names (RFC 1035), and answers, which are believed only if they
+//! answer what was asked.
 
 use core::net::Ipv4Addr;
 
@@ -23,8 +23,8 @@ pub enum Refused {
     Later,
 }
 
-/// A question for a name's addresses, by a number that nobody guesses; its length. `None`: this is no
-/// name.
+/// A question for a name's addresses, by a number that nobody guesses; its length. `None`: this is
+/// no name.
 pub fn question(number: u16, name: &[u8], to: &mut [u8; QUESTION]) -> Option<usize> {
     *to = [0; QUESTION];
     to[..2].copy_from_slice(&number.to_be_bytes());

@@ -1,5 +1,5 @@
-//! What the network library of ExOS decides: addresses, ports, names, connections. `no_std`, without
-//! a network: tested on the host.
+//! What the network library of ExOS decides: addresses, ports, names, connections. `no_std`,
+//! without a network: tested on the host.
 //!
 //! | module | what |
 //! |---|---|

@@ -1,6 +1,6 @@
-//! Whose ports are whose. The kernel delivers frames by filters: a process has one for each port that
-//! it has chosen, and one for a range of ports that is its own by its environment's number, from
-//! which connections and datagrams go out. So going out takes one filter, however often.
+//! Whose ports are whose. The kernel delivers frames by filters: a process has one for each port
+//! that it has chosen, and one for a range of ports that is its own by its environment's number,
+//! from which connections and datagrams go out. So going out takes one filter, however often.
 
 use core::fmt::{self, Write};
 use core::net::Ipv4Addr;

@@ -2,9 +2,9 @@
 //! filters. What stands between a stack and the machine is three traits, so that tests put two of
 //! them on one wire.
 //!
-//! Bounds: a stack has at most [`SOCKETS`] sockets; memory is taken when one is made, and by nothing
-//! that arrives. Polls neither take memory nor give any back ([`Stack::tend`] does), so they may
-//! interrupt the program wherever it is.
+//! Bounds: a stack has at most [`SOCKETS`] sockets; memory is taken when one is made, and by
+//! nothing that arrives. Polls neither take memory nor give any back ([`Stack::tend`] does), so
+//! they may interrupt the program wherever it is.
 //!
 //! | module | what |
 //! |---|---|

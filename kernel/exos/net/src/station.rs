@@ -1,5 +1,5 @@
-//! This machine's address, however it is had, and its neighbours: what the service `net` decides. It is
-//! given frames and the time, and says what to send and what is known.
+//! This machine's address, however it is had, and its neighbours: what the service `net` decides.
+//! It is given frames and the time, and says what to send and what is known.
 
 use core::net::Ipv4Addr;
 
@@ -330,8 +330,8 @@ impl Station {
         }
     }
 
-    /// Somebody else says that it has this machine's address (RFC 5227, 2.4): it is told once, and then
-    /// the address is given up, if there can be another one.
+    /// Somebody else says that it has this machine's address (RFC 5227, 2.4): it is told once, and
+    /// then the address is given up, if there can be another one.
     fn contested(&mut self, now: u64, out: &mut impl FnMut(&[u8])) {
         self.count(counter::CONFLICTS);
         let Some(address) = self.address else { return };

@@ -1,4 +1,5 @@
-//! The service's decisions: addresses by RARP and DHCP, neighbours, and somebody else with the address.
+//! The service's decisions: addresses by RARP and DHCP, neighbours, and somebody else with the
+//! address.
 
 use std::net::Ipv4Addr;
 

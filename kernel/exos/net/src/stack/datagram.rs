@@ -86,7 +86,8 @@ impl Stack {
         }
     }
 
-    /// The next datagram: how many bytes of it there was room for, how many it has, and who sent it.
+    /// The next datagram: how many bytes of it there was room for, how many it has, and who sent
+    /// it.
     pub fn receive_from(
         &mut self,
         number: usize,

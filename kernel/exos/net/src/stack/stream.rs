@@ -17,7 +17,8 @@ const BACKLOG: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The same while a connection is asked for.
 const CONNECTING: Duration = Duration::from_secs(20);
-/// The same while somebody asks for one and has not confirmed it: a place of the backlog is free then.
+/// The same while somebody asks for one and has not confirmed it: a place of the backlog is free
+/// then.
 const CONFIRMING: Duration = Duration::from_secs(5);
 
 fn new(room: [usize; 2]) -> tcp::Socket<'static> {
@@ -114,8 +115,8 @@ impl Stack {
         let Body::Listener(handles) = &mut socket.body else {
             return Err(errno::INVAL);
         };
-        // Who asked first is accepted first: a program that serves one after the other would wait for
-        // the second, and its client for the first.
+        // Who asked first is accepted first: a program that serves one after the other would wait
+        // for the second, and its client for the first.
         let gate = &self.gate;
         let early = |handle: SocketHandle| remote(set.get(handle)).map_or(0, |of| gate.order(of));
         let came = handles.iter().enumerate();
