@@ -1,74 +1,88 @@
-//! The file system, mounted.
+//! The file system, mounted: its parts, how it begins and how it ends.
 
-use postern_exos_abi::errno::{self, Errno};
-use postern_exos_abi::file::{Entry, Files, Kind, Space, Status};
+use alloc::boxed::Box;
 
+use postern_exos_abi::errno::Errno;
+
+use crate::cache::Cache;
 use crate::disk::{Block, Disk};
 use crate::error::Error;
+use crate::layout::{Geometry, Super};
+use crate::log;
+use crate::names::Names;
+use crate::nodes::Nodes;
 use crate::owner::Owner;
 use crate::policy::Policy;
+use crate::space::Room;
+use crate::transaction::Transaction;
 
-/// How a file system is made. Numbers that are 0 are chosen by the size of the disk.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Format {
-    /// Blocks that it takes; all that the disk has.
-    pub blocks: u64,
-    /// Files that there can be; one for four blocks.
-    pub files: u64,
-    /// Blocks of the log; one in 64, from 32 to 1,024.
-    pub log: u64,
-    /// A number that tells it from what was on the disk before: the time, for example.
-    pub id: u64,
-}
+/// Frames that a cache has at least.
+pub const FRAMES: usize = 128;
+/// Nanoseconds after which changes are brought to the disk in quiet times.
+const OLD: u64 = 5_000_000_000;
 
-/// Makes an empty file system on a disk. What was there is lost.
-pub fn format<D: Disk>(disk: &mut D, how: &Format) -> Result<(), Error> {
-    let _ = (disk, how);
-    Ok(())
-}
-
-/// A mounted file system. See [`Files`] for what it does.
+/// A mounted file system. See [`Files`](postern_exos_abi::file::Files) for what it does.
 #[derive(Debug)]
 pub struct FileSystem<'f, D, P, O> {
-    disk: D,
-    frames: &'f mut [Block],
-    policy: P,
-    owner: O,
+    pub(crate) disk: D,
+    pub(crate) owner: O,
+    pub(crate) geometry: Geometry,
+    pub(crate) cache: Cache<'f, P>,
+    pub(crate) transaction: Transaction,
+    pub(crate) room: Room,
+    pub(crate) nodes: Nodes,
+    pub(crate) names: Names,
+    pub(crate) last_error: Option<Error>,
 }
 
 impl<'f, D: Disk, P: Policy, O: Owner> FileSystem<'f, D, P, O> {
     /// Mounts what is on a disk: replays its log, and removes files that nobody has any more.
-    /// [`Error::NoFileSystem`] says that the disk is to be formatted first. At least
-    /// [`FRAMES`](crate::FRAMES) frames are needed; what they had before is overwritten.
-    pub fn mount(disk: D, frames: &'f mut [Block], policy: P, owner: O) -> Result<Self, Error> {
-        Ok(FileSystem {
+    /// [`Error::NoFileSystem`] says that the disk is to be formatted first. At least [`FRAMES`] frames
+    /// are needed; what they had before is overwritten.
+    pub fn mount(
+        mut disk: D,
+        frames: &'f mut [Block],
+        policy: P,
+        owner: O,
+    ) -> Result<Self, Error> {
+        if frames.len() < FRAMES || u32::try_from(frames.len()).is_err() {
+            return Err(Error::Frames);
+        }
+        let superblock = read_super(&mut disk)?;
+        let found = log::read(&mut disk, &superblock)?;
+        log::replay(&mut disk, &found)?;
+        let mut files = FileSystem {
             disk,
-            frames,
-            policy,
             owner,
-        })
+            geometry: superblock.geometry,
+            transaction: Transaction::new(&superblock, frames.len()),
+            cache: Cache::new(frames, policy),
+            room: Room::default(),
+            nodes: Nodes::new(),
+            names: Names::new(),
+            last_error: None,
+        };
+        files.count_room()?;
+        files.status_of(files.root_number())?;
+        files.remove_orphans();
+        Ok(files)
     }
 
     /// To be called in quiet times: what was changed some seconds ago is brought to the disk.
     pub fn idle(&mut self) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    /// The blocks of a file that hold these bytes stay in the cache until [`FileSystem::unpin`] is
-    /// called for them as often; at most half of the frames can be pinned ([`errno::NOMEM`]).
-    pub fn pin(&mut self, node: u64, offset: u64, length: u64) -> Result<(), Errno> {
-        let _ = (node, offset, length);
-        Err(errno::NOSYS)
-    }
-
-    /// The opposite of [`FileSystem::pin`].
-    pub fn unpin(&mut self, node: u64, offset: u64, length: u64) {
-        let _ = (node, offset, length);
+        let Some(since) = self.transaction.since else {
+            return Ok(());
+        };
+        if self.owner.now().saturating_sub(since) < OLD {
+            return Ok(());
+        }
+        let result = self.synchronise_all();
+        self.say(result)
     }
 
     /// The policy, to be asked or changed.
     pub fn policy(&mut self) -> &mut P {
-        &mut self.policy
+        &mut self.cache.policy
     }
 
     /// The owner of the frames.
@@ -76,97 +90,56 @@ impl<'f, D: Disk, P: Policy, O: Owner> FileSystem<'f, D, P, O> {
         &mut self.owner
     }
 
-    /// The last error that was no refusal, in words: what a block had wrong, for example.
+    /// The last error that was no refusal, for whoever wants to know more than an error number.
     pub fn last_error(&self) -> Option<Error> {
-        None
+        self.last_error
     }
 
-    /// Brings everything to the disk, and gives the disk and the frames back.
-    pub fn unmount(self) -> Result<(D, &'f mut [Block]), Error> {
-        Ok((self.disk, self.frames))
+    /// Brings everything to the disk, and gives the disk back. The frames are free, and lent ones were
+    /// taken back.
+    pub fn unmount(mut self) -> Result<D, Error> {
+        let result = self.close();
+        self.take_all_back();
+        result.map(|()| self.disk)
+    }
+
+    /// As if the power went: gives the disk back as it is.
+    pub fn abandon(mut self) -> D {
+        self.take_all_back();
+        self.disk
+    }
+
+    fn take_all_back(&mut self) {
+        for (frame, bytes) in self.cache.frames.iter_mut().zip(self.cache.bytes.iter()) {
+            if frame.loan.take().is_some() {
+                self.owner.take_back(bytes);
+            }
+        }
+    }
+
+    /// An error as callers get it; what is no refusal is remembered.
+    pub(crate) fn say<T>(&mut self, result: Result<T, Error>) -> Result<T, Errno> {
+        result.map_err(|error| {
+            if !matches!(error, Error::Refused(_)) {
+                self.last_error = Some(error);
+            }
+            error.errno()
+        })
     }
 }
 
-impl<D: Disk, P: Policy, O: Owner> Files for FileSystem<'_, D, P, O> {
-    fn root(&self) -> u64 {
-        1
+/// The superblock that counts.
+pub(crate) fn read_super<D: Disk>(disk: &mut D) -> Result<Super, Error> {
+    if disk.blocks() < 2 {
+        return Err(Error::NoFileSystem);
     }
-
-    fn look_up(&mut self, _folder: u64, _name: &[u8]) -> Result<u64, Errno> {
-        Err(errno::NOSYS)
+    let mut blocks = [Box::new(Block::ZERO), Box::new(Block::ZERO)];
+    let [first, second] = &mut blocks;
+    // Each by itself: one that the disk cannot read any more is what the other is for.
+    let read = [disk.read(&mut [(0, first)]), disk.read(&mut [(1, second)])];
+    if let [Err(error), Err(_)] = read {
+        return Err(error.into());
     }
-
-    fn status(&mut self, _node: u64) -> Result<Status, Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn read(&mut self, _node: u64, _offset: u64, _to: &mut [u8]) -> Result<usize, Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn write(&mut self, _node: u64, _offset: u64, _from: &[u8]) -> Result<usize, Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn create(
-        &mut self,
-        _folder: u64,
-        _name: &[u8],
-        _kind: Kind,
-        _mode: u32,
-        _target: &[u8],
-    ) -> Result<u64, Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn link(&mut self, _node: u64, _folder: u64, _name: &[u8]) -> Result<(), Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn remove(&mut self, _folder: u64, _name: &[u8], _is_folder: bool) -> Result<(), Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn rename(&mut self, _from: (u64, &[u8]), _to: (u64, &[u8])) -> Result<(), Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn set_length(&mut self, _node: u64, _length: u64) -> Result<(), Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn set_mode(&mut self, _node: u64, _mode: u32) -> Result<(), Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn set_modified(&mut self, _node: u64, _time: u64) -> Result<(), Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn target(&mut self, _node: u64, _to: &mut [u8]) -> Result<usize, Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn list(
-        &mut self,
-        _folder: u64,
-        _from: u64,
-        _each: &mut dyn FnMut(Entry<'_>) -> bool,
-    ) -> Result<(), Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn synchronise(&mut self, _node: Option<u64>) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    fn space(&mut self) -> Result<Space, Errno> {
-        Ok(Space::default())
-    }
-
-    fn hold(&mut self, _node: u64) -> Result<(), Errno> {
-        Err(errno::NOSYS)
-    }
-
-    fn release(&mut self, _node: u64) {}
+    let [first, second] = &blocks;
+    Super::choose([first, second], disk.blocks())
 }
