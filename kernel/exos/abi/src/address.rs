@@ -32,3 +32,5 @@ pub const OFFSETS: u64 = 0x7e00_001b_0000;
 pub const FIRST_TABLE: u64 = 0x7e00_001c_0000;
 /// Where the library binds pages of its own process for a moment.
 pub const OWN_WINDOWS: u64 = 0x7e00_001d_0000;
+/// The page of services, to be read.
+pub const SERVICES: u64 = 0x7e00_001e_0000;

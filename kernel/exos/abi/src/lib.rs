@@ -10,6 +10,7 @@
 //! | [`mailbox`] | the page that a process shares with the registry |
 //! | [`directory`] | what the archive has |
 //! | [`file`] | what a file system is for those who use it |
+//! | [`service`] | what processes offer to all others |
 //! | [`errno`], [`signal`] | numbers as C's library has them |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ pub mod errno;
 pub mod file;
 pub mod mailbox;
 pub mod request;
+pub mod service;
 pub mod signal;
 pub mod start;
 pub mod table;

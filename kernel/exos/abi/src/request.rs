@@ -38,7 +38,21 @@ pub enum Operation {
     /// What was typed on the console while nobody read: 0 takes a byte, any other number leaves the
     /// byte `number - 1` for others → byte.
     Typed = 13,
+    /// A service of the caller's, whose name stands in the mailbox ([`service`](crate::service)): its
+    /// four words. Offered again by who offers it, it has other words. Who offers `/` is told how to
+    /// reach the disk → range of blocks, capability to read it, capability to write it; the range is
+    /// 0 if there is none. [`errno::EXIST`](crate::errno::EXIST): another process offers it.
+    Serve = 14,
+    /// Blocks of the disk for the caller alone, until it ends: how many → range of blocks. What they
+    /// held before is there still. 0: all that it has so are given back.
+    Blocks = 15,
+    /// Parts of devices that the caller may have (endpoints, handlers, ranges of blocks): at least so
+    /// many from now on, at most [`HOLDINGS`] → how many.
+    Holdings = 16,
 }
+
+/// Parts of devices that a process may have at most.
+pub const HOLDINGS: u32 = 24;
 
 /// In the place of a pid: a process group of the lower half's number.
 pub const GROUP: u64 = 1 << 32;
@@ -47,7 +61,7 @@ impl Operation {
     /// The operation of a request's first word, whose upper half is the version that it is of:
     /// another version's numbers mean something else.
     pub fn of(word: u64) -> Option<Operation> {
-        const ALL: [Operation; 13] = [
+        const ALL: [Operation; 16] = [
             Operation::Create,
             Operation::Start,
             Operation::Replace,
@@ -61,6 +75,9 @@ impl Operation {
             Operation::Slice,
             Operation::Group,
             Operation::Typed,
+            Operation::Serve,
+            Operation::Blocks,
+            Operation::Holdings,
         ];
         let own = (word >> 32) as u32 == crate::VERSION;
         let operation = ALL.get((word as u32).checked_sub(1)? as usize);
@@ -83,7 +100,7 @@ mod tests {
             let of = |version: u64| Operation::of(number | version << 32);
             match of(crate::VERSION.into()) {
                 Some(operation) => assert_eq!(operation as u64, number),
-                None => assert!(number == 0 || number > 13, "{number}"),
+                None => assert!(number == 0 || number > 16, "{number}"),
             }
             assert_eq!(of(0), None);
             assert_eq!(of(u64::from(crate::VERSION) + 1), None);

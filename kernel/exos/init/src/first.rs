@@ -1,4 +1,5 @@
-//! The first process: what the archive's file `init` says, or a shell.
+//! The first process: what the archive's file `init` says, or a shell; and the services that its file
+//! `services.list` names, a line each, which run before.
 
 use postern_aegis::{Error, archive, println};
 use postern_exos_abi::VERSION;
@@ -13,9 +14,34 @@ use crate::registry::Registry;
 /// Pages that it may have at first.
 const ROOM: u64 = 512;
 
-/// Makes and starts it.
+/// Makes and starts them. The first process has the first number, and starts last.
 pub fn start(registry: &mut Registry) -> Result<(), Error> {
     let line = archive::own().file("init").unwrap_or(b"sh");
+    let first = make(registry, line)?;
+    let services = archive::own().file("services.list").unwrap_or(b"");
+    let lines = services.split(|byte| *byte == b'\n');
+    for line in lines.filter(|line| !line.trim_ascii().is_empty()) {
+        let pid = make(registry, line)?;
+        if let Ok(slot) = registry.slot_of(pid.into()) {
+            registry.comes(slot);
+        }
+    }
+    registry.keeper.open();
+    let mut pid = first + 1;
+    while registry.slot_of(pid.into()).is_ok() {
+        begin(registry, pid)?;
+        pid += 1;
+    }
+    begin(registry, first)
+}
+
+fn begin(registry: &mut Registry, pid: u32) -> Result<(), Error> {
+    let started = registry.start(None, pid.into(), true);
+    started.map_err(|_| Error::Quota)
+}
+
+/// Makes a process that is called with a line's words: its number.
+fn make(registry: &mut Registry, line: &[u8]) -> Result<u32, Error> {
     let words = || {
         let words = line.split(u8::is_ascii_whitespace);
         words.filter(|word| !word.is_empty())
@@ -25,7 +51,9 @@ pub fn start(registry: &mut Registry) -> Result<(), Error> {
     let program = Program::read(&file)?;
     if program.version != VERSION {
         let version = program.version;
-        println!("init: the first process reads start pages of version {version}, not {VERSION}");
+        println!(
+            "init: a process to begin with reads start pages of version {version}, not {VERSION}"
+        );
         return Err(Error::Kind);
     }
     let made = registry.create(None, (program.entry, ROOM), name_of(name));
@@ -43,10 +71,7 @@ pub fn start(registry: &mut Registry) -> Result<(), Error> {
     start.strings(&mut head, words(), core::iter::empty())?;
     start.finish(&head, &space)?;
     space::close_windows();
-    registry.keeper.open();
-    registry
-        .start(None, head.pid.into(), true)
-        .map_err(|_| Error::Quota)
+    Ok(head.pid)
 }
 
 /// A name's first bytes as words.

@@ -133,8 +133,7 @@ impl Keeper {
         if !self.were_given(numbers, by) {
             return Err(errno::PERM);
         }
-        // A name is never used again: who had a capability of it has it still.
-        self.name = self.name.checked_add(1).ok_or(errno::NFILE)?;
+        self.name()?;
         let write = if writes { self.name } else { NAME_NOBODY };
         let capability = |right| calls::capability(self.name, right, 0);
         let mut kept = Kept {
@@ -153,6 +152,12 @@ impl Keeper {
             }
         }
         Ok(kept)
+    }
+
+    /// A fresh name. None is used again: who had a capability of it has it still.
+    pub fn name(&mut self) -> Result<u32, Errno> {
+        self.name = self.name.checked_add(1).ok_or(errno::NFILE)?;
+        Ok(self.name)
     }
 
     /// Frees what nobody binds any more, and of what was given and is not kept what each giver has

@@ -15,8 +15,9 @@
 //! | `births`, `ends` | how they come and go |
 //! | `acts` | who may act on whom |
 //! | `groups` | process groups, and the one that the console is for |
+//! | `services` | what processes offer to all, and parts of devices for them |
 //! | `serve` | requests, decoded |
-//! | `first` | the first process |
+//! | `first` | the first process, and services that start with the machine |
 //!
 //! Requests come as functions that interrupt the main program: whoever finds the registry's lock
 //! taken is told to come again. The main program sleeps while there is nothing for it to do: a registry
@@ -35,6 +36,7 @@ mod making;
 mod public;
 mod registry;
 mod serve;
+mod services;
 mod slices;
 mod tree;
 mod trusted;
@@ -66,8 +68,9 @@ const PERIOD: u64 = 20_000;
 fn main() -> ! {
     let _ = calls::rename_holding(CONSOLE, NAME_EVERYBODY, NAME_EVERYBODY);
     let begun = REGISTRY.attempt(|registry| {
-        let table = public::open()?;
-        registry.open(table);
+        let (table, services) = public::open()?;
+        registry.open(table, services);
+        registry.open_disk();
         first::start(registry)
     });
     if let Some(Err(error)) = begun {

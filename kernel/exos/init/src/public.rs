@@ -1,12 +1,13 @@
-//! What everybody reads: the table of processes, the archive's directory and its pages' numbers. All
+//! What everybody reads: the table of processes, services, the archive's directory and its pages' numbers. All
 //! of it stands at the same addresses in every process, and here.
 
 use postern_aegis::abi::call::{NAME_EVERYBODY, NAME_NOBODY};
 use postern_aegis::calls::Target;
 use postern_aegis::{Error, Mapping, PAGE, archive, calls, memory};
 use postern_exos_abi::VERSION;
-use postern_exos_abi::address::{DIRECTORY, NUMBERS, NUMBERS_PAGES, TABLE};
+use postern_exos_abi::address::{DIRECTORY, NUMBERS, NUMBERS_PAGES, SERVICES, TABLE};
 use postern_exos_abi::directory::{Entry, HEAD};
+use postern_exos_abi::service::Services;
 use postern_exos_abi::table::{PAGES, Table};
 
 use crate::trusted;
@@ -15,7 +16,7 @@ use crate::trusted;
 const DIRECTORY_PAGES: usize = ((NUMBERS - DIRECTORY) / PAGE as u64) as usize;
 
 /// Makes all of it.
-pub fn open() -> Result<&'static Table, Error> {
+pub fn open() -> Result<(&'static Table, &'static Services), Error> {
     for index in 0..PAGES {
         fresh(TABLE + (index * PAGE) as u64)?;
     }
@@ -23,8 +24,9 @@ pub fn open() -> Result<&'static Table, Error> {
     table
         .version
         .store(VERSION, core::sync::atomic::Ordering::Relaxed);
+    fresh(SERVICES)?;
     list_files()?;
-    Ok(table)
+    Ok((table, trusted::services(SERVICES)))
 }
 
 /// Where a page that everybody reads is bound.
@@ -79,6 +81,7 @@ fn list_files() -> Result<(), Error> {
 pub fn share(with: Target) -> Result<(), Error> {
     let ranges = [
         (TABLE, PAGES),
+        (SERVICES, 1),
         (DIRECTORY, DIRECTORY_PAGES),
         (NUMBERS, NUMBERS_PAGES),
     ];

@@ -10,6 +10,7 @@ use postern_aegis::abi::ENVIRONMENTS;
 use postern_aegis::{Error, PAGE, books, memory, slices};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::mailbox::{Mailbox, NUMBERS};
+use postern_exos_abi::service::Services;
 use postern_exos_abi::table::{PROCESSES, Process, Table, state};
 
 use crate::keeper::Keeper;
@@ -42,6 +43,8 @@ pub(crate) struct Slot {
     pub wants: u32,
     /// Nobody waits for it.
     pub orphan: bool,
+    /// It was started with the machine, and has not offered anything yet.
+    pub coming: bool,
 }
 
 pub(crate) const FREE: Slot = Slot {
@@ -51,6 +54,7 @@ pub(crate) const FREE: Slot = Slot {
     slices: 0,
     wants: 0,
     orphan: false,
+    coming: false,
 };
 
 /// All that is known.
@@ -60,6 +64,7 @@ pub struct Registry {
     /// Slots of environments, plus 1.
     pub(crate) of: [u8; ENVIRONMENTS],
     pub(crate) table: Option<&'static Table>,
+    pub(crate) services: Option<&'static Services>,
     pub(crate) trees: Trees,
     /// Pages that are kept.
     pub keeper: Keeper,
@@ -77,6 +82,7 @@ impl Registry {
             slots: [FREE; PROCESSES],
             of: [0; ENVIRONMENTS],
             table: None,
+            services: None,
             trees: Trees::new(),
             keeper: Keeper::new(),
             last: 0,
@@ -86,9 +92,10 @@ impl Registry {
         }
     }
 
-    /// With a table that everybody reads, and all that is free to be had.
-    pub fn open(&mut self, table: &'static Table) {
+    /// With a table and services that everybody reads, and all that is free to be had.
+    pub fn open(&mut self, table: &'static Table, services: &'static Services) {
         self.table = Some(table);
+        self.services = Some(services);
         self.windows = memory::reserve(2 * PROCESSES as u64);
         let pages = books::machine().free.load(Relaxed).saturating_sub(OWN);
         let slices = slices::processors() * postern_aegis::abi::SLICES;

@@ -130,6 +130,15 @@ fn answer(
             let byte = registry.typed(a)?;
             Ok(([byte, 0, 0], None))
         }
+        Operation::Serve => registry.serve(slot, [a, b, c, d]).map(|told| (told, None)),
+        Operation::Blocks => {
+            let range = registry.blocks(slot, a)?;
+            Ok(([range, 0, 0], None))
+        }
+        Operation::Holdings => {
+            let count = registry.holdings(slot, a)?;
+            Ok(([count.into(), 0, 0], None))
+        }
         Operation::Slice => {
             let of = registry.slot_of(a)?;
             if !registry.descends(of, slot) {

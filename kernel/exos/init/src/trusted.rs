@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use postern_aegis::entry::Message;
 use postern_exos_abi::directory::Entry;
 use postern_exos_abi::mailbox::Mailbox;
+use postern_exos_abi::service::Services;
 use postern_exos_abi::table::Table;
 
 /// A value that one function has at a time; another one does not wait for it.
@@ -44,6 +45,12 @@ impl<T> Guarded<T> {
 pub fn table(at: u64) -> &'static Table {
     // SAFETY: the caller has bound whole pages of zeros there, for good; all words are atomics.
     unsafe { &*(at as *const Table) }
+}
+
+/// The page of services, the same way.
+pub fn services(at: u64) -> &'static Services {
+    // SAFETY: as above.
+    unsafe { &*(at as *const Services) }
 }
 
 /// A mailbox, in a page that was bound for it and stays until the window is bound to another: all

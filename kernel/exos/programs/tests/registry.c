@@ -12,7 +12,7 @@
 #include <exos/memory.h>
 #include <exos/process.h>
 
-enum { CREATE = 1, START, REPLACE, COMMIT, KEEP, ROOM, LIMIT, EXIT, REAP, KILL, SLICE, GROUP, TYPED, OPERATIONS };
+enum { CREATE = 1, START, REPLACE, COMMIT, KEEP, ROOM, LIMIT, EXIT, REAP, KILL, SLICE, GROUP, TYPED, SERVE, BLOCKS, HOLDINGS, OPERATIONS };
 #define OF(operation) ((operation) | 1ULL << 32)
 #define NUMBERS ((volatile uint32_t *)(0x7e0000130000 + 64))
 

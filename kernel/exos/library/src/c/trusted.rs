@@ -3,6 +3,7 @@
 
 mod files;
 mod processes;
+mod services;
 mod signals;
 
 use core::ffi::{CStr, c_char, c_int};

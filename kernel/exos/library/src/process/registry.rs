@@ -7,6 +7,7 @@ use postern_aegis::{Error, ROOT, books, calls, entry, slices, start};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::mailbox::Mailbox;
 use postern_exos_abi::request::{GROUP, Operation};
+use postern_exos_abi::service::{self, Services, what};
 use postern_exos_abi::signal;
 use postern_exos_abi::table::{Process, Table, state};
 
@@ -168,6 +169,45 @@ pub fn keep(pages: &[u32], writes: bool) -> Result<[u64; 2], Errno> {
     }
     let words = [pages.len() as u64, u64::from(writes), 0, 0];
     ask(Operation::Keep, words).map(|[read, write, ..]| [read, write])
+}
+
+/// Offers a service to all others, or says other words of it. Who offers `/` is told how to reach the
+/// disk: the range of blocks (0: there is no disk), and the capabilities to read and to write it.
+pub fn serve(name: &[u8], words: [u64; 4]) -> Result<[u64; 3], Errno> {
+    let _busy = super::signals::hold();
+    name_service(name, what::OFFER)?;
+    ask(Operation::Serve, words).map(|[range, read, write, _]| [range, read, write])
+}
+
+/// Takes a service back.
+pub fn serve_no_more(name: &[u8]) -> Result<(), Errno> {
+    let _busy = super::signals::hold();
+    name_service(name, what::TAKE_BACK)?;
+    ask(Operation::Serve, [0; 4]).map(drop)
+}
+
+fn name_service(name: &[u8], what: u32) -> Result<(), Errno> {
+    let numbers = service::numbers(name).ok_or(errno::INVAL)?;
+    let places = &mailbox().numbers;
+    for (place, number) in places.iter().zip(numbers.into_iter().chain([what])) {
+        place.store(number, Relaxed);
+    }
+    Ok(())
+}
+
+/// Blocks of the disk for this process alone, until it ends: the range's number.
+pub fn blocks(count: u64) -> Result<usize, Errno> {
+    ask(Operation::Blocks, [count, 0, 0, 0]).map(|[range, ..]| range as usize)
+}
+
+/// Parts of devices that this process may have: at least so many from now on.
+pub fn holdings(count: u64) -> Result<u32, Errno> {
+    ask(Operation::Holdings, [count, 0, 0, 0]).map(|[count, ..]| count as u32)
+}
+
+/// The page of services.
+pub fn services() -> &'static Services {
+    trusted::services()
 }
 
 /// Has pages found that were kept and are bound no more.

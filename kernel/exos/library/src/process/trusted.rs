@@ -9,8 +9,9 @@ use core::sync::atomic::Ordering::Relaxed;
 use postern_aegis::address::GUARANTEED;
 use postern_aegis::context::context;
 use postern_aegis::entry::{Frame, Interrupted};
-use postern_exos_abi::address::{MAILBOX, START, TABLE};
+use postern_exos_abi::address::{MAILBOX, SERVICES, START, TABLE};
 use postern_exos_abi::mailbox::Mailbox;
+use postern_exos_abi::service::Services;
 use postern_exos_abi::start::Head;
 use postern_exos_abi::table::Table;
 
@@ -48,6 +49,12 @@ pub fn mailbox() -> &'static Mailbox {
 pub fn table() -> &'static Table {
     // SAFETY: as above.
     unsafe { &*(TABLE as *const Table) }
+}
+
+/// The page of services.
+pub fn services() -> &'static Services {
+    // SAFETY: as above.
+    unsafe { &*(SERVICES as *const Services) }
 }
 
 /// The stack pointer with which `fork` goes on.
