@@ -10,6 +10,7 @@
 //! | [`mailbox`] | the page that a process shares with the registry |
 //! | [`directory`] | what the archive has |
 //! | [`file`] | what a file system is for those who use it |
+//! | [`protocol`] | how files of a server are asked for |
 //! | [`service`] | what processes offer to all others |
 //! | [`errno`], [`signal`] | numbers as C's library has them |
 #![no_std]
@@ -20,6 +21,7 @@ pub mod directory;
 pub mod errno;
 pub mod file;
 pub mod mailbox;
+pub mod protocol;
 pub mod request;
 pub mod service;
 pub mod signal;
