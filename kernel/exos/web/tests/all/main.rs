@@ -1,0 +1,9 @@
+//! The server on a wire that is simulated, with a client that is somebody else's, and against bytes that
+//! nobody should send.
+
+mod clients;
+mod platform;
+mod raw;
+mod segments;
+mod talks;
+mod wire;
