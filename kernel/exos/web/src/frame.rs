@@ -303,9 +303,17 @@ mod tests {
 
     #[test]
     fn options_of_a_syn() {
-        let found = offers(&[1, 1, 2, 4, 5, 0xb4, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0, 3, 3, 200]);
+        let found = offers(&[
+            1, 1, 2, 4, 5, 0xb4, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0, 3, 3, 200,
+        ]);
         assert_eq!((found.mss, found.scale), (Some(1460), Some(14)));
-        for wrong in [&[2, 0, 1][..], &[2, 1], &[3], &[8, 200, 1], &[0, 2, 4, 1, 1]] {
+        for wrong in [
+            &[2, 0, 1][..],
+            &[2, 1],
+            &[3],
+            &[8, 200, 1],
+            &[0, 2, 4, 1, 1],
+        ] {
             assert_eq!(offers(wrong), Offers::default());
         }
     }

@@ -145,7 +145,10 @@ impl<M: Memory> Objects<M> {
         }
         let skipped = usize::try_from(offset).ok()?;
         let length = head.length.checked_sub(skipped)?.min(most);
-        let (page, within) = ((head.place >> 12) as u32, head.place as usize % PAGE + skipped);
+        let (page, within) = (
+            (head.place >> 12) as u32,
+            head.place as usize % PAGE + skipped,
+        );
         let sum = self.memory.sum((page, 0), within, length)?;
         Some(Piece {
             place: head.place + offset,
@@ -178,7 +181,11 @@ impl<M: Memory> Store for Objects<M> {
             }
         };
         let within = (offset % PAGE as u64) as usize;
-        let chunk = CHUNKS.iter().skip(1).take_while(|end| **end <= within).count();
+        let chunk = CHUNKS
+            .iter()
+            .skip(1)
+            .take_while(|end| **end <= within)
+            .count();
         let (begin, end) = (*CHUNKS.get(chunk)?, *CHUNKS.get(chunk + 1)?);
         let whole = usize::try_from(left).unwrap_or(PAGE).min(end - within);
         let length = whole.min(most);

@@ -225,6 +225,10 @@ impl<W: Wire, S: Site> Web<W, S> {
         let Some(talk) = self.talks.get_mut(usize::from(slot)) else {
             return;
         };
+        if arrived.opened {
+            // The one before in this place may have ended by the same frame that told of its end.
+            self.buffered -= core::mem::take(talk).buffer.len();
+        }
         talk.ended |= arrived.ended;
         if talk.closing {
             // It is taken, so that the client comes to read why.
@@ -455,10 +459,10 @@ impl<W: Wire, S: Site> Web<W, S> {
         }
         let is_object = matches!(answer.content, Content::Object(..));
         let place = self.free_head(slot);
-        let put = place.and_then(|place| Some((place, self.objects.put_head(place, text.bytes())?)));
-        let sent = put.is_some_and(|(place, object)| {
-            self.send(slot, place, object, text.bytes().len(), now)
-        });
+        let put =
+            place.and_then(|place| Some((place, self.objects.put_head(place, text.bytes())?)));
+        let sent = put
+            .is_some_and(|(place, object)| self.send(slot, place, object, text.bytes().len(), now));
         if is_object {
             // A stretch that has no place is released by the connection.
             match sent && stretch.length > 0 {
@@ -535,7 +539,10 @@ fn partly(request: &Request<'_>, head: &mut Head<'_>, stretch: &mut Stretch) {
     if !reads || head.status != 200 || head.version == 0 {
         return;
     }
-    if request.has.is_some_and(|tags| head::has(tags, head.version)) {
+    if request
+        .has
+        .is_some_and(|tags| head::has(tags, head.version))
+    {
         (head.status, head.length, stretch.length) = (304, 0, 0);
         return;
     }

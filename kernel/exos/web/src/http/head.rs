@@ -220,7 +220,10 @@ mod tests {
         };
         let text = write(&head, &date(0));
         let text = from_utf8(text.bytes()).expect("text");
-        assert!(text.starts_with("HTTP/1.1 206 Partial Content\r\nDate: Thu, 01"), "{text}");
+        assert!(
+            text.starts_with("HTTP/1.1 206 Partial Content\r\nDate: Thu, 01"),
+            "{text}"
+        );
         assert!(text.contains("Content-Range: bytes 3-7/100\r\nConnection: close\r\n\r\n"));
         assert!(has(b"\"1\", W/\"2a\"", 42) && !has(b"\"2\"", 42) && !has(b"*", 0));
     }

@@ -94,7 +94,10 @@ const BAD: Refusal = Refusal(400);
 /// The status that refuses it. The connection cannot go on then.
 pub fn read(bytes: &[u8]) -> Result<Option<Request<'_>>, Refusal> {
     // Empty lines before a request are nothing (RFC 9112, section 2.2).
-    let empty = bytes.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+    let empty = bytes
+        .iter()
+        .take_while(|b| matches!(b, b'\r' | b'\n'))
+        .count();
     let (mut rest, mut length) = (bytes.get(empty..).unwrap_or_default(), empty);
     if empty > 8 {
         return Err(BAD);
@@ -137,7 +140,11 @@ pub fn read(bytes: &[u8]) -> Result<Option<Request<'_>>, Refusal> {
     }
     if fields.encoded {
         // Section 6.1: with a length, somebody means to be misread.
-        return Err(if fields.length.is_some() { BAD } else { Refusal(501) });
+        return Err(if fields.length.is_some() {
+            BAD
+        } else {
+            Refusal(501)
+        });
     }
     request.body = fields.length.unwrap_or(0);
     request.closes = fields.closes || is_old && !fields.keeps;
@@ -170,7 +177,11 @@ fn first(line: &[u8]) -> Result<(Request<'_>, bool), Refusal> {
         (words.next(), words.next(), words.next(), words.next())
     else {
         // A line too long for a target may be anything.
-        return Err(if line.len() > TARGET + 32 { Refusal(414) } else { BAD });
+        return Err(if line.len() > TARGET + 32 {
+            Refusal(414)
+        } else {
+            BAD
+        });
     };
     if method.is_empty() || !method.iter().copied().all(is_token) {
         return Err(BAD);
@@ -256,7 +267,10 @@ impl Fields {
             return Err(BAD);
         }
         let value = trimmed(value.get(1..).unwrap_or_default());
-        if value.iter().any(|byte| *byte < b' ' && *byte != b'\t' || *byte == 0x7f) {
+        if value
+            .iter()
+            .any(|byte| *byte < b' ' && *byte != b'\t' || *byte == 0x7f)
+        {
             return Err(BAD);
         }
         // By length first: most fields are none of these.

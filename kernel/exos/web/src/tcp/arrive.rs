@@ -160,7 +160,9 @@ impl Tcp {
             return None;
         }
         // RFC 5961, section 5.2.
-        let oldest = connection.first.wrapping_sub(connection.widest.max(1 << 16));
+        let oldest = connection
+            .first
+            .wrapping_sub(connection.widest.max(1 << 16));
         if before(connection.most, segment.acknowledged) || before(segment.acknowledged, oldest) {
             self.challenge(slot, now);
             return None;
@@ -222,8 +224,8 @@ impl Tcp {
         let wider = window > connection.window;
         // An older segment says nothing of the window (RFC 9293, section 3.10.7.4).
         let (told, told_ack) = connection.told;
-        let news = before(told, segment.sequence)
-            || told == segment.sequence && !before(ack, told_ack);
+        let news =
+            before(told, segment.sequence) || told == segment.sequence && !before(ack, told_ack);
         if news && !before(ack, connection.first) {
             connection.window = window;
             connection.widest = connection.widest.max(window);

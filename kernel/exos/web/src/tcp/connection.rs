@@ -201,14 +201,16 @@ impl Connection {
     /// What is to be sent from so many bytes behind the first one on: stretches that are left.
     pub(super) fn behind(&self, mut skip: u64) -> impl Iterator<Item = Stretch> + '_ {
         skip += self.done;
-        self.queue[..self.stretches].iter().filter_map(move |stretch| {
-            let skipped = skip.min(stretch.length);
-            skip -= skipped;
-            (skipped < stretch.length).then_some(Stretch {
-                object: stretch.object,
-                from: stretch.from + skipped,
-                length: stretch.length - skipped,
+        self.queue[..self.stretches]
+            .iter()
+            .filter_map(move |stretch| {
+                let skipped = skip.min(stretch.length);
+                skip -= skipped;
+                (skipped < stretch.length).then_some(Stretch {
+                    object: stretch.object,
+                    from: stretch.from + skipped,
+                    length: stretch.length - skipped,
+                })
             })
-        })
     }
 }

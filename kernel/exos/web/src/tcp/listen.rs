@@ -43,7 +43,11 @@ impl Tcp {
     /// A number that says what we would remember.
     fn cookie(&self, segment: &Segment<'_>, begun: u32, size: usize, unit: u64) -> u32 {
         let said = (unit as u32 & 31) << 27 | (size as u32 & 7) << 24;
-        let words = [Tcp::words(segment), u64::from(begun) << 32 | u64::from(said), unit];
+        let words = [
+            Tcp::words(segment),
+            u64::from(begun) << 32 | u64::from(said),
+            unit,
+        ];
         said | self.key.hash(&words) as u32 & 0xff_ffff
     }
 
@@ -203,7 +207,11 @@ impl Tcp {
     }
 
     /// The answer to a SYN.
-    pub(super) fn synchronise(connection: &mut Connection, room: u16, now: u64) -> (Fields, [u8; OPTIONS]) {
+    pub(super) fn synchronise(
+        connection: &mut Connection,
+        room: u16,
+        now: u64,
+    ) -> (Fields, [u8; OPTIONS]) {
         let fields = Fields {
             sequence: connection.first,
             acknowledged: connection.expected,

@@ -106,13 +106,7 @@ impl Tcp {
         true
     }
 
-    fn turn(
-        &mut self,
-        slot: u16,
-        now: u64,
-        store: &mut impl Store,
-        wire: &mut impl Wire,
-    ) -> Turn {
+    fn turn(&mut self, slot: u16, now: u64, store: &mut impl Store, wire: &mut impl Wire) -> Turn {
         let room = self.own.room;
         let Some(connection) = self.table.get_mut(slot) else {
             return Turn::Done;
@@ -239,7 +233,9 @@ fn wire_reply(reply: &Reply, wire: &mut impl Wire) -> Sent {
     let mut headers = [0; HEADERS + OPTIONS];
     let options = reply.options.as_ref().map_or(&[][..], |options| options);
     let nothing = (0, Sum::default());
-    let length = reply.template.fill(&mut headers, &reply.fields, options, nothing);
+    let length = reply
+        .template
+        .fill(&mut headers, &reply.fields, options, nothing);
     wire.send(headers.get(..length).unwrap_or_default(), &[])
 }
 
@@ -274,7 +270,10 @@ fn emit(
     let data = (gathered.length, gathered.sum);
     let length = connection.template.fill(&mut headers, &fields, &[], data);
     let headers = headers.get(..length).unwrap_or_default();
-    let sent = wire.send(headers, gathered.pieces.get(..gathered.count).unwrap_or_default());
+    let sent = wire.send(
+        headers,
+        gathered.pieces.get(..gathered.count).unwrap_or_default(),
+    );
     if sent == Sent::Yes {
         connection.edge = connection.expected.wrapping_add(window.into());
         connection.owed = Owed::Nothing;
@@ -385,4 +384,3 @@ fn last(connection: &mut Connection, wire: &mut impl Wire, counts: &mut super::C
         }
     }
 }
-

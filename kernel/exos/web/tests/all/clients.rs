@@ -23,7 +23,11 @@ impl Client {
     fn new(net: &mut Net, window: usize, lengths: &[u64], reads: usize) -> Client {
         let last = lengths.len() - 1;
         let ask = |(index, length): (usize, &u64)| {
-            let close = if index == last { "Connection: close\r\n" } else { "" };
+            let close = if index == last {
+                "Connection: close\r\n"
+            } else {
+                ""
+            };
             let text = format!("GET /{length} HTTP/1.1\r\nHost: h\r\n{close}\r\n");
             (text, bytes(*length))
         };
@@ -51,7 +55,9 @@ impl Client {
             && socket.may_send()
             && self.sent < text.len()
         {
-            self.sent += socket.send_slice(&text.as_bytes()[self.sent..]).expect("open");
+            self.sent += socket
+                .send_slice(&text.as_bytes()[self.sent..])
+                .expect("open");
         }
         if socket.can_recv() {
             let got = &mut self.got;
@@ -63,15 +69,27 @@ impl Client {
             socket.recv(take).expect("open");
         }
         if let Some((_, body)) = self.asks.get(self.at) {
-            let Some(end) = self.got.windows(4).take(1024).position(|w| w == b"\r\n\r\n") else {
+            let Some(end) = self
+                .got
+                .windows(4)
+                .take(1024)
+                .position(|w| w == b"\r\n\r\n")
+            else {
                 return;
             };
             let head = String::from_utf8_lossy(&self.got[..end]).into_owned();
             assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-            assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+            assert!(
+                head.contains(&format!("Content-Length: {}\r\n", body.len())),
+                "{head}"
+            );
             let length = end + 4 + body.len();
             if self.got.len() >= length {
-                assert!(self.got[end + 4..length] == body[..], "{} bytes differ", body.len());
+                assert!(
+                    self.got[end + 4..length] == body[..],
+                    "{} bytes differ",
+                    body.len()
+                );
                 self.got.drain(..length);
                 self.at += 1;
                 self.sent = 0;
@@ -92,9 +110,19 @@ fn run(net: &mut Net, clients: &mut [Client]) {
         for client in clients.iter_mut() {
             client.work(net);
         }
-        assert!(net.now - begun < 900_000_000, "{:?} {} of {} came, {:?}, {:?}",
-            net.server.web.site.lines.last(), clients.iter().filter(|client| client.done).count(), clients.len(), net.server.web.tcp.counts,
-            clients.iter().find(|c| !c.done).map(|c| (c.at, c.got.len(), net.sockets.get::<tcp::Socket>(c.socket).state())));
+        assert!(
+            net.now - begun < 900_000_000,
+            "{:?} {} of {} came, {:?}, {:?}",
+            net.server.web.site.lines.last(),
+            clients.iter().filter(|client| client.done).count(),
+            clients.len(),
+            net.server.web.tcp.counts,
+            clients.iter().find(|c| !c.done).map(|c| (
+                c.at,
+                c.got.len(),
+                net.sockets.get::<tcp::Socket>(c.socket).state()
+            ))
+        );
     }
     // What is closed is known for a while, and no longer.
     for _ in 0..400 {
@@ -107,7 +135,9 @@ fn run(net: &mut Net, clients: &mut [Client]) {
     assert_eq!(net.server.web.tcp.count(), 0);
 }
 
-const LENGTHS: [u64; 14] = [0, 1, 2, 1000, 1024, 1366, 1367, 4096, 4097, 5000, 8192, 20_000, 100_000, 300_001];
+const LENGTHS: [u64; 14] = [
+    0, 1, 2, 1000, 1024, 1366, 1367, 4096, 4097, 5000, 8192, 20_000, 100_000, 300_001,
+];
 
 #[test]
 fn pages_of_all_sizes() {
@@ -115,7 +145,11 @@ fn pages_of_all_sizes() {
     let mut clients = vec![Client::new(&mut net, 65_535, &LENGTHS, 0)];
     run(&mut net, &mut clients);
     let counts = net.server.web.tcp.counts;
-    assert_eq!((counts.again, counts.lost, counts.wrong), (0, 0, 0), "{counts:?}");
+    assert_eq!(
+        (counts.again, counts.lost, counts.wrong),
+        (0, 0, 0),
+        "{counts:?}"
+    );
     // A byte is summed once, whoever asks for it how often, but for what a window has cut.
     let summed = net.server.summed.get();
     let mut clients = vec![Client::new(&mut net, 65_535, &LENGTHS, 0)];
@@ -127,10 +161,25 @@ fn pages_of_all_sizes() {
 fn wires_that_lose_and_change() {
     for seed in 0..40 {
         let bad = match seed % 4 {
-            0 => Bad { lost: 50, ..Bad::default() },
-            1 => Bad { late: 200, twice: 50, ..Bad::default() },
-            2 => Bad { changed: 40, ..Bad::default() },
-            _ => Bad { lost: 80, late: 100, twice: 30, changed: 30 },
+            0 => Bad {
+                lost: 50,
+                ..Bad::default()
+            },
+            1 => Bad {
+                late: 200,
+                twice: 50,
+                ..Bad::default()
+            },
+            2 => Bad {
+                changed: 40,
+                ..Bad::default()
+            },
+            _ => Bad {
+                lost: 80,
+                late: 100,
+                twice: 30,
+                changed: 30,
+            },
         };
         let mut net = Net::new(server(16, 8), bad, 1514, seed);
         let mut clients: Vec<Client> = (0..6)
@@ -152,7 +201,10 @@ fn windows_and_segments_of_all_sizes() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mtu = [1514, 1514, 590, 200, 1300][random.usize(..5)];
         let lost = if seed % 2 == 0 { 0 } else { 20 };
-        let bad = Bad { lost, ..Bad::default() };
+        let bad = Bad {
+            lost,
+            ..Bad::default()
+        };
         let mut net = Net::new(server(16, 8), bad, mtu, seed);
         let mut clients: Vec<Client> = (0..3)
             .map(|_| {
@@ -161,7 +213,11 @@ fn windows_and_segments_of_all_sizes() {
                 // smoltcp takes a byte that asks a closed window, and panics.
                 let closes = window >= 1000 || lost == 0;
                 let window = if closes { window } else { 1460 };
-                let reads = if lost == 0 { [0, window.div_ceil(3)][random.usize(..2)] } else { 0 };
+                let reads = if lost == 0 {
+                    [0, window.div_ceil(3)][random.usize(..2)]
+                } else {
+                    0
+                };
                 let lengths = [random.u64(..most), random.u64(..most)];
                 Client::new(&mut net, window, &lengths, reads)
             })
@@ -172,7 +228,11 @@ fn windows_and_segments_of_all_sizes() {
 
 #[test]
 fn many_at_once_and_more_than_there_is_room_for() {
-    let bad = Bad { lost: 5, late: 50, ..Bad::default() };
+    let bad = Bad {
+        lost: 5,
+        late: 50,
+        ..Bad::default()
+    };
     let mut net = Net::new(server(40, 4), bad, 1514, 3);
     let mut clients: Vec<Client> = (0..32)
         .map(|index| Client::new(&mut net, 20_000, &[1000, 5000 + index], 0))
@@ -186,9 +246,14 @@ fn many_at_once_and_more_than_there_is_room_for() {
 #[test]
 fn bodies_come_in_pieces() {
     for (seed, length) in (0..8).zip([0, 1, 100, 3000, 9000, 16_384, 20_000, 40_000]) {
-        let bad = Bad { lost: 30, late: 30, ..Bad::default() };
+        let bad = Bad {
+            lost: 30,
+            late: 30,
+            ..Bad::default()
+        };
         let mut net = Net::new(server(8, 4), bad, 1514, seed);
-        let mut text = format!("PUT /x HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n").into_bytes();
+        let mut text =
+            format!("PUT /x HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n").into_bytes();
         text.extend(b"Expect: 100-continue\r\nConnection: close\r\n\r\n");
         text.extend((0..length).map(|at| byte(1, at)));
         let socket = net.connect(4000);
@@ -200,12 +265,18 @@ fn bodies_come_in_pieces() {
                 sent += socket.send_slice(&text[sent..]).expect("open");
             }
             if socket.can_recv() {
-                socket.recv(|data| (data.len(), got.extend(&*data))).expect("open");
+                socket
+                    .recv(|data| (data.len(), got.extend(&*data)))
+                    .expect("open");
             }
             if sent > 0 && !socket.may_recv() {
                 break;
             }
-            assert!(net.now < 300_000_000, "{sent} {:?}", String::from_utf8_lossy(&got));
+            assert!(
+                net.now < 300_000_000,
+                "{sent} {:?}",
+                String::from_utf8_lossy(&got)
+            );
         }
         let got = String::from_utf8_lossy(&got).into_owned();
         assert_eq!(got.contains("100 Continue"), length > 1400, "{got}");

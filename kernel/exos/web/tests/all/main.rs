@@ -3,7 +3,4 @@
 
 mod clients;
 mod platform;
-mod raw;
-mod segments;
-mod talks;
 mod wire;

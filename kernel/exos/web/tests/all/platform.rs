@@ -154,7 +154,6 @@ pub struct Server {
     pub sent: Rc<RefCell<VecDeque<Vec<u8>>>>,
     pub room: Rc<Cell<usize>>,
     pub summed: Rc<Cell<u64>>,
-    pub lost: Rc<Cell<bool>>,
 }
 
 pub fn server(connections: usize, half_open: usize) -> Server {
@@ -191,6 +190,5 @@ pub fn server(connections: usize, half_open: usize) -> Server {
         sent,
         room,
         summed,
-        lost,
     }
 }

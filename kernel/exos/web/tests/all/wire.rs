@@ -148,14 +148,16 @@ impl Net {
                 false => 0,
             };
             self.count += 1;
-            self.way.insert((self.now + 500 + late, self.count), (to_server, frame));
+            self.way
+                .insert((self.now + 500 + late, self.count), (to_server, frame));
         }
     }
 
     /// Something happens: a frame arrives, or time passes.
     pub fn step(&mut self) {
         let instant = Instant::from_micros(self.now as i64);
-        self.interface.poll(instant, &mut self.port, &mut self.sockets);
+        self.interface
+            .poll(instant, &mut self.port, &mut self.sockets);
         let sent: Vec<_> = self.outgoing.borrow_mut().drain(..).collect();
         for frame in sent {
             match frame[12..14] {
@@ -178,7 +180,11 @@ impl Net {
             let client = delay.map_or(u64::MAX, |delay| self.now + delay.total_micros().max(1));
             let server = self.server.web.next_due().max(self.now + 1);
             let arrives = self.way.keys().next().map_or(u64::MAX, |key| key.0);
-            self.now = client.min(server).min(arrives).min(self.now + 1_000_000).max(self.now);
+            self.now = client
+                .min(server)
+                .min(arrives)
+                .min(self.now + 1_000_000)
+                .max(self.now);
             while let Some(entry) = self.way.first_entry()
                 && entry.key().0 <= self.now
             {

@@ -1,7 +1,7 @@
 extern crate std;
 use super::*;
-use std::string::String;
 use std::format;
+use std::string::String;
 use std::vec::Vec;
 
 fn refused(text: &str) -> u16 {
@@ -44,19 +44,45 @@ fn what_is_wrong_has_its_status() {
         (format!("GET / HTTP/1.1\r\n{host}X : y\r\n\r\n"), 400),
         (format!("GET / HTTP/1.1\r\n{host} folded\r\n\r\n"), 400),
         (format!("GET / HTTP/1.1\r\n{host}Bad\rX: y\r\n\r\n"), 400),
-        (format!("GET /{} HTTP/1.1\r\n{host}\r\n", "a".repeat(1024)), 414),
-        (format!("GET /{}", "a".repeat(1100)), 414),
-        (format!("GET / HTTP/1.1\r\n{host}{}\r\n", "X: y\r\n".repeat(65)), 431),
-        (format!("GET / HTTP/1.1\r\n{host}X: {}", "y".repeat(8192)), 431),
-        (format!("PUT / HTTP/1.1\r\n{host}Content-Length: 5x\r\n\r\n"), 400),
-        (format!("PUT / HTTP/1.1\r\n{host}Content-Length: -1\r\n\r\n"), 400),
-        (format!("PUT / HTTP/1.1\r\n{host}Content-Length: 1\r\nContent-Length: 2\r\n\r\n"), 400),
-        (format!("PUT / HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n"), 501),
         (
-            format!("PUT / HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n"),
+            format!("GET /{} HTTP/1.1\r\n{host}\r\n", "a".repeat(1024)),
+            414,
+        ),
+        (format!("GET /{}", "a".repeat(1100)), 414),
+        (
+            format!("GET / HTTP/1.1\r\n{host}{}\r\n", "X: y\r\n".repeat(65)),
+            431,
+        ),
+        (
+            format!("GET / HTTP/1.1\r\n{host}X: {}", "y".repeat(8192)),
+            431,
+        ),
+        (
+            format!("PUT / HTTP/1.1\r\n{host}Content-Length: 5x\r\n\r\n"),
             400,
         ),
-        (format!("PUT / HTTP/1.1\r\n{host}Content-Length: 999999999999999999999\r\n\r\n"), 400),
+        (
+            format!("PUT / HTTP/1.1\r\n{host}Content-Length: -1\r\n\r\n"),
+            400,
+        ),
+        (
+            format!("PUT / HTTP/1.1\r\n{host}Content-Length: 1\r\nContent-Length: 2\r\n\r\n"),
+            400,
+        ),
+        (
+            format!("PUT / HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n"),
+            501,
+        ),
+        (
+            format!(
+                "PUT / HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n"
+            ),
+            400,
+        ),
+        (
+            format!("PUT / HTTP/1.1\r\n{host}Content-Length: 999999999999999999999\r\n\r\n"),
+            400,
+        ),
         (format!("GET / HTTP/1.1\r\n{host}X: y\r\n\r\n"), 200),
     ] {
         assert_eq!(refused(&text), status, "{text:?}");
