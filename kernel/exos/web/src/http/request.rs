@@ -153,8 +153,11 @@ pub fn read(bytes: &[u8]) -> Result<Option<Request<'_>>, Refusal> {
     Ok(Some(request))
 }
 
-/// The next line without its end, and what is behind it.
-fn next_line(bytes: &[u8]) -> Result<Option<(&[u8], &[u8])>, Refusal> {
+/// A line without its end, and what is behind it.
+type Line<'a> = (&'a [u8], &'a [u8]);
+
+/// The next line, if its end is there.
+fn next_line(bytes: &[u8]) -> Result<Option<Line<'_>>, Refusal> {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         return Ok(None);
     };
