@@ -104,10 +104,20 @@ from!(BindError, |e| match &e {
     BindError::Untyped(_) => Code::Untyped,
     _ => Code::Unresolved,
 });
-from!(MemoryError, |e| match &e {
-    MemoryError::NoRoom(_) => Code::Memory,
-    _ => Code::Range,
-});
+impl From<MemoryError> for Failure {
+    fn from(error: MemoryError) -> Failure {
+        let code = match &error {
+            MemoryError::NoRoom(_) => Code::Memory,
+            MemoryError::Malloc { cause, .. } => call(cause),
+            _ => Code::Range,
+        };
+        let mut failure = Failure::new(code, error.to_string());
+        if let MemoryError::Malloc { cause, .. } = error {
+            failure.call = Some(*cause);
+        }
+        failure
+    }
+}
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Failure {
         let mut failure = Failure::new(call(&error), error.to_string());

@@ -1,6 +1,6 @@
 //! The host's hands in a window: every edge, every overflow.
 mod support;
-use postern::{Domain, MemoryError, Offset};
+use postern::{CallError, Domain, MemoryError, Offset};
 use postern_verifier::window::{INFO, LIMIT};
 use support::{code, cold};
 
@@ -165,7 +165,12 @@ fn allocation_through_the_extension() {
         &[("malloc", "p(L)"), ("free", "v(p)")],
         "malloc: ud2\nfree: ud2",
     );
-    assert!(d.alloc(16).is_err() && d.is_poisoned());
+    let faulted = d.alloc(16);
+    assert!(
+        matches!(&faulted, Err(MemoryError::Malloc { bytes: 16, cause }) if matches!(**cause, CallError::Fault(_))),
+        "{faulted:?}"
+    );
+    assert!(d.is_poisoned());
     d.reset().unwrap();
     assert!(d.free(Offset(8)).is_err());
 }

@@ -96,15 +96,20 @@ impl Domain {
     /// other offset.
     ///
     /// # Errors
-    /// [`MemoryError::NoRoom`]; also when the call into the extension failed.
+    /// [`MemoryError::NoRoom`]; [`MemoryError::Malloc`], if the extension faulted there, or had no
+    /// time left.
     pub fn alloc(&self, bytes: usize) -> Result<Offset, MemoryError> {
-        let no_room = MemoryError::NoRoom(bytes);
         let malloc = self
             .func_unchecked::<fn(u64) -> Offset>("malloc")
-            .map_err(|_| no_room)?;
-        let offset = malloc.call(bytes as u64).map_err(|_| no_room)?;
+            .map_err(|_| MemoryError::NoRoom(bytes))?;
+        let offset = malloc
+            .call(bytes as u64)
+            .map_err(|cause| MemoryError::Malloc {
+                bytes,
+                cause: Box::new(cause),
+            })?;
         if offset == Offset::NULL || self.check(offset, bytes, true).is_err() {
-            return Err(no_room);
+            return Err(MemoryError::NoRoom(bytes));
         }
         Ok(offset)
     }

@@ -190,7 +190,7 @@ fn suggestion(nearest: &Option<String>) -> String {
 }
 
 /// Memory of a domain could not be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// Not all of the range is mapped with the access needed.
@@ -237,6 +237,14 @@ pub enum MemoryError {
     /// The domain's heap has no room, or the image exports no `malloc`.
     #[error("the domain's heap has no room for {0} bytes (or the image exports no malloc)")]
     NoRoom(usize),
+    /// The extension's own `malloc` was called and did not return.
+    #[error("the extension's malloc, asked for {bytes} bytes: {cause}")]
+    Malloc {
+        /// What was asked for.
+        bytes: usize,
+        /// Why it did not return.
+        cause: Box<CallError>,
+    },
 }
 
 /// Memory was not shared.

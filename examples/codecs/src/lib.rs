@@ -36,6 +36,7 @@ impl From<MemoryError> for CodecError {
     fn from(error: MemoryError) -> CodecError {
         match error {
             MemoryError::NoRoom(_) => CodecError::Memory,
+            MemoryError::Malloc { cause, .. } => CodecError::Call(*cause),
             other => CodecError::Window(other),
         }
     }
