@@ -1,0 +1,6 @@
+//! The server on a wire that is simulated, with a client that is somebody else's, and against bytes that
+//! nobody should send.
+
+mod clients;
+mod platform;
+mod wire;
