@@ -10,6 +10,7 @@
 //! | [`c`] | functions that C's library asks for |
 //! | [`ipc`] | pipes, shared memory, calls to other processes |
 //! | [`net`] | the network: frames, sockets, names |
+//! | [`web`] | the web server |
 //! | [`schedule`] | giving slices to other processes, by a policy |
 //! | [`extension`] | native code of others in domains inside the process |
 //! | `heap` | Rust's memory is C's |
@@ -30,3 +31,4 @@ pub mod net;
 pub mod process;
 pub mod schedule;
 pub mod start;
+pub mod web;

@@ -1,6 +1,7 @@
 //! HTTP/1.1 (RFC 9110, RFC 9112), as far as a server of files and small programs needs it.
 
 pub mod head;
+pub mod kind;
 pub mod request;
 
 /// The phrase of a status (RFC 9110, section 15).

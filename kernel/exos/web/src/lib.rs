@@ -13,6 +13,9 @@
 //! | [`tcp`] | the server's side of TCP |
 //! | [`http`] | requests and heads of answers |
 //! | [`server`] | both together |
+//! | [`program`] | what programs behind paths are told, and what they answer |
+//! | [`picture`], [`plugin`], [`through`] | pictures, what plugins see of them, and which are asked for |
+//! | [`json`], [`text`] | words |
 //!
 //! Everything that arrives is somebody else's: no frame and no request makes it panic, and what it
 //! keeps for strangers is bounded.
@@ -23,9 +26,15 @@ extern crate alloc;
 
 pub mod frame;
 pub mod http;
+pub mod json;
 pub mod keyed;
 pub mod objects;
+pub mod picture;
 pub mod piece;
+pub mod plugin;
+pub mod program;
 pub mod server;
 pub mod sum;
 pub mod tcp;
+pub mod text;
+pub mod through;

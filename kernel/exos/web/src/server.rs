@@ -109,6 +109,8 @@ pub struct Asked<'a> {
     pub tcp: tcp::Counts,
     /// Connections now.
     pub connections: usize,
+    /// The client's address.
+    pub client: u32,
 }
 
 /// What answers.
@@ -403,6 +405,7 @@ impl<W: Wire, S: Site> Web<W, S> {
             counts: self.counts,
             tcp: self.tcp.counts,
             connections: self.tcp.count(),
+            client: self.tcp.client(slot),
         };
         let answer = self.site.answer(&asked, &mut self.objects);
         if let Some(talk) = self.talk(slot) {

@@ -175,6 +175,11 @@ impl Tcp {
         (connection.state == State::Open).then_some(connection)
     }
 
+    /// The address at the other end.
+    pub fn client(&self, slot: u16) -> u32 {
+        self.table.get(slot).map_or(0, |connection| connection.from)
+    }
+
     /// Places for stretches that a connection has.
     pub fn places(&self, slot: u16) -> usize {
         self.table.get(slot).map_or(0, Connection::places)

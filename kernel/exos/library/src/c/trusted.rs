@@ -11,6 +11,7 @@ mod services;
 mod signals;
 mod sockets;
 mod terminal;
+mod web;
 
 use core::ffi::{CStr, c_char, c_int};
 

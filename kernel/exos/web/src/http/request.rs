@@ -80,6 +80,19 @@ pub struct Request<'a> {
     pub length: usize,
     /// The first line.
     pub line: &'a [u8],
+    /// The other lines, up to the empty one.
+    pub rest: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    /// Names and values of all fields, in their order.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        self.rest.split(|byte| *byte == b'\n').filter_map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            let (name, value) = line.split_at(colon);
+            Some((name, trimmed(value.get(1..)?)))
+        })
+    }
 }
 
 /// Why a request is not answered as it wishes: the status.
@@ -111,6 +124,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<Request<'_>>, Refusal> {
     length += rest.len() - behind.len();
     rest = behind;
     let (mut request, is_old) = first(line)?;
+    let lines = rest;
     let mut fields = Fields::default();
     let mut count = 0;
     loop {
@@ -150,6 +164,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<Request<'_>>, Refusal> {
     request.closes = fields.closes || is_old && !fields.keeps;
     request.expects &= !is_old && request.body > 0;
     request.length = length;
+    request.rest = lines.get(..lines.len() - rest.len()).unwrap_or_default();
     Ok(Some(request))
 }
 
@@ -243,6 +258,7 @@ fn first(line: &[u8]) -> Result<(Request<'_>, bool), Refusal> {
         has: None,
         length: 0,
         line,
+        rest: &[],
     };
     Ok((request, is_old))
 }

@@ -1,0 +1,4 @@
+//! The web server of ExOS, asked by this machine through a forwarded port.
+
+mod files;
+mod guest;
