@@ -11,6 +11,7 @@ use super::memory;
 use super::sync::Mutex;
 use super::text::Text;
 use alloc::vec::Vec;
+use core::ops::Range;
 use postern_verifier::window::{
     ABI_VERSION, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, INFO_STACK_MASK, LIMIT, PAGE,
     WINDOW_SIZE,
@@ -40,14 +41,18 @@ pub enum Right {
 pub struct Window {
     base: u64,
     parts: [(u32, u32, Right); 4],
+    heap_end: u32,
 }
 
 impl Window {
     /// A window with an image in it: its info page, text, read-only data, and one range to be
-    /// written, from the data stack to the end of the heap.
-    pub fn furnish(text: &Text, heap_end: u32) -> Result<Window, MapError> {
+    /// written, from the data stack to the end of the heap and of an area of the host's behind it,
+    /// of which the extension is not told.
+    pub fn furnish(text: &Text, heap_end: u32, area: u32) -> Result<Window, MapError> {
         let layout = text.layout();
-        if heap_end < layout.heap_start || heap_end > LIMIT || !heap_end.is_multiple_of(PAGE) {
+        let end = heap_end.checked_add(area).ok_or(MapError::Taken)?;
+        let whole = heap_end.is_multiple_of(PAGE) && area.is_multiple_of(PAGE);
+        if heap_end < layout.heap_start || end > LIMIT || !whole {
             return Err(MapError::Taken);
         }
         let known = free().pop();
@@ -58,8 +63,9 @@ impl Window {
                 (INFO, layout.gates, Right::Read),
                 (layout.gates, layout.text_end, Right::Run),
                 (layout.text_end, text.readonly_end(), Right::Read),
-                (layout.stack, heap_end, Right::Write),
+                (layout.stack, end, Right::Write),
             ],
+            heap_end,
         };
         for (start, end, right) in window.parts {
             match right {
@@ -113,7 +119,12 @@ impl Window {
 
     /// Where the heap ends.
     pub fn heap_end(&self) -> u32 {
-        self.parts[3].1
+        self.heap_end
+    }
+
+    /// The host's area.
+    pub fn area(&self) -> Range<u32> {
+        self.heap_end..self.parts[3].1
     }
 
     /// Whether all of a range may be read, or written.

@@ -13,7 +13,8 @@ struct exos_web {
 	const char *folder;   /* of which files */
 	uint32_t connections; /* at most, 1 to 4096 */
 	uint16_t port;
-	uint16_t logs; /* not 0: a line for each request */
+	uint8_t logs;    /* not 0: a line for each request */
+	uint8_t plugins; /* not 0: clients may bring plugins */
 };
 
 /* Serves until a signal ends the process. -1: there is no network (ENETDOWN), the port is another's

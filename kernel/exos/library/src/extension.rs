@@ -17,7 +17,7 @@ mod pages;
 mod trusted;
 
 pub use domain::{Domain, Options};
-pub use engine::{Failure, clear_failure, in_service, with_failure};
+pub use engine::{Failure, clear_failure, in_service, read_caller, with_failure};
 pub use fault::{Fault, FaultKind};
 pub use image::Image;
 pub use trusted::service;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use postern_aegis_machine::emulator::{Machine, User};
-use postern_exos_machine::{build, extensions, programs, software};
+use postern_exos_machine::{build, extensions, programs, site, software};
 
 /// Boot a program as the first process
 #[derive(Args)]
@@ -84,6 +84,9 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     }
     files.extend(made.programs);
     files.extend(extensions::make()?);
+    if arguments.network != Network::None {
+        files.extend(site::make()?);
+    }
     let folder = tempfile::tempdir()?;
     let software = software::prepare(&files, folder.path())?;
     let mut machine = Machine {

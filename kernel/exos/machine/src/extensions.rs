@@ -30,38 +30,46 @@ fn file(path: &Path) -> impl FnOnce(std::io::Error) -> ExtensionsError {
     move |error| ExtensionsError::File(path, error)
 }
 
+/// How ours are compiled.
+const FLAGS: &[&str] = &["-O1", "-Wno-div-by-zero", "-Wno-infinite-recursion"];
+
 /// Makes all: names of files in the archive, and their bytes.
 pub fn make() -> Result<Vec<(String, Vec<u8>)>, ExtensionsError> {
     let mut made = Vec::new();
     for folder in FOLDERS {
-        let path = place::sources()
-            .join("programs")
-            .join(folder)
-            .join("extension");
-        let Ok(entries) = std::fs::read_dir(&path) else {
-            // A folder without extensions.
-            continue;
-        };
-        for entry in entries {
-            let source = entry.map_err(file(&path))?.path();
-            let stem = source.file_stem().and_then(|stem| stem.to_str());
-            if let Some(stem) = stem.filter(|_| source.extension().is_some_and(|end| end == "c")) {
-                let name = format!("{stem}{ENDING}");
-                made.push((name.clone(), one(&source, &name)?));
-            }
+        let path = place::sources().join("programs").join(folder);
+        let path = path.join("extension");
+        if path.is_dir() {
+            made.extend(of(&path, FLAGS)?);
         }
     }
     made.sort();
     Ok(made)
 }
 
-fn one(source: &Path, name: &str) -> Result<Vec<u8>, ExtensionsError> {
+/// Makes those of the sources in a folder, by name.
+pub fn of(folder: &Path, flags: &[&str]) -> Result<Vec<(String, Vec<u8>)>, ExtensionsError> {
+    let mut made = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(file(folder))? {
+        let source = entry.map_err(file(folder))?.path();
+        let stem = source.file_stem().and_then(|stem| stem.to_str());
+        if let Some(stem) = stem.filter(|_| source.extension().is_some_and(|end| end == "c")) {
+            let name = format!("{stem}{ENDING}");
+            made.push((name.clone(), one(&source, &name, flags)?));
+        }
+    }
+    made.sort();
+    Ok(made)
+}
+
+fn one(source: &Path, name: &str, flags: &[&str]) -> Result<Vec<u8>, ExtensionsError> {
     let folder = place::target().join("extensions");
     std::fs::create_dir_all(&folder).map_err(file(&folder))?;
-    let to = folder.join(name);
-    let words = ["-O1", "-Wno-div-by-zero", "-Wno-infinite-recursion", "-o"];
-    let mut arguments: Vec<OsString> = words.map(OsString::from).into();
-    arguments.extend([to.clone().into(), source.into()]);
+    // In a file of its own until it is whole: others may make the same.
+    let scratch = tempfile::tempdir_in(&folder).map_err(file(&folder))?;
+    let to = scratch.path().join(name);
+    let mut arguments: Vec<OsString> = flags.iter().map(OsString::from).collect();
+    arguments.extend(["-o".into(), to.clone().into(), source.into()]);
     run_captured(Language::C, &arguments)
         .map_err(|error| ExtensionsError::Compile(name.to_owned(), error.to_string()))?;
     std::fs::read(&to).map_err(file(&to))

@@ -33,4 +33,5 @@ pub mod measure;
 pub mod place;
 pub mod programs;
 pub mod schedules;
+pub mod site;
 pub mod software;

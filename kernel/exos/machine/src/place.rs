@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use postern_aegis_machine::place::repository;
+pub use postern_aegis_machine::place::repository;
 
 /// The folder of ExOS' sources.
 pub fn sources() -> PathBuf {

@@ -1,4 +1,4 @@
-/* A web server: www [-l] [-p PORT] [-c CONNECTIONS] [FOLDER] */
+/* A web server: www [-lx] [-p PORT] [-c CONNECTIONS] [FOLDER]: -l a line for each request, -x plugins of clients */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 static int usage(void)
 {
-	fputs("usage: www [-l] [-p PORT] [-c CONNECTIONS] [FOLDER]\n", stderr);
+	fputs("usage: www [-lx] [-p PORT] [-c CONNECTIONS] [FOLDER]\n", stderr);
 	return 2;
 }
 
@@ -22,10 +22,13 @@ static long number(const char *text, long most)
 int main(int count, char **words)
 {
 	struct exos_web web = { .folder = "www", .port = 80, .connections = 256 };
-	for (int option; (option = getopt(count, words, "lp:c:")) != -1;) {
+	for (int option; (option = getopt(count, words, "lxp:c:")) != -1;) {
 		switch (option) {
 		case 'l':
 			web.logs = 1;
+			break;
+		case 'x':
+			web.plugins = 1;
 			break;
 		case 'p':
 			web.port = (uint16_t)number(optarg, 65535);

@@ -16,7 +16,7 @@ const HEAD_TIME: u64 = 10_000_000;
 const BODY_TIME: u64 = 30_000_000;
 const IDLE: u64 = 15_000_000;
 /// Bytes of requests that are not whole, of all connections.
-const BUFFERED: usize = 1 << 20;
+const BUFFERED: usize = 4 << 20;
 /// Bytes that may come on a connection before they are taken.
 pub const ROOM: u16 = 16 << 10;
 /// What a client hears that waits for a word.

@@ -40,6 +40,8 @@ pub struct Options {
     pub name: Option<String>,
     /// Bytes of heap; `None` takes the image's wish.
     pub heap: Option<u64>,
+    /// Bytes of an area that both host and extension read and write.
+    pub area: u32,
     /// Longest time of a call in nanoseconds; 0 is none.
     pub deadline: u64,
     /// Deepest nesting of calls inside; 0 is as deep as the stack.
@@ -70,6 +72,7 @@ impl Default for Options {
         Options {
             name: None,
             heap: None,
+            area: 0,
             deadline: DEADLINE,
             call_depth: 0,
             services: Vec::new(),
@@ -243,7 +246,9 @@ impl Domain {
             .iter()
             .map(|(callee, stack, result)| (callee, *stack, *result));
         let services = ServiceTable::new(table);
-        let window = Arc::new(Window::furnish(&image.text, heap_end as u32)?);
+        let area = options.area.checked_next_multiple_of(PAGE);
+        let area = area.ok_or(ExtensionError::Limit)?;
+        let window = Arc::new(Window::furnish(&image.text, heap_end as u32, area)?);
         let block = Block::take()?;
         let terms = Terms {
             facts,
@@ -418,6 +423,11 @@ impl Domain {
         let wanted = wanted.ok_or_else(|| ExtensionError::Signature(import.to_string()))?;
         let (peer, _) = to.as_peer(export, &wanted, inner.block.facts(), limit, stack)?;
         Ok(inner.block.bind(number, peer)?)
+    }
+
+    /// Where the area is that was asked for.
+    pub fn area(&self) -> core::ops::Range<u32> {
+        self.0.0.window.area()
     }
 
     /// Copies into the domain. False if not all of the range may be written.

@@ -91,6 +91,11 @@ pub(super) fn caller() -> Option<Arc<Inner>> {
     find(stale::serving()?)
 }
 
+/// Copies out of the domain that called the service in which the process is.
+pub fn read_caller(offset: u32, to: &mut [u8]) -> bool {
+    caller().is_some_and(|inner| inner.window.read(offset, to))
+}
+
 /// Whether the process is in a service that an extension called.
 pub fn in_service() -> bool {
     stale::serving().is_some()

@@ -10,6 +10,7 @@ use postern_gates::gate::FACT_XMM;
 use postern_gates::machine;
 use postern_gates::text::{Text, TextError};
 use postern_image::{ImageFile, ImageTables, Signature, Type};
+use postern_verifier::Facts;
 use postern_verifier::window::THREAD_BLOCK;
 
 use super::{ExtensionError, engine, trusted};
@@ -46,6 +47,11 @@ fn passes_vectors(tables: &ImageTables) -> bool {
 }
 
 impl Image {
+    /// What the verifier found.
+    pub fn facts(&self) -> &Facts {
+        self.text.facts()
+    }
+
     /// Checks and verifies an extension.
     ///
     /// # Errors

@@ -18,6 +18,8 @@ const KEPT: usize = 1024;
 pub struct Found {
     /// Its object, of which who sends it becomes a user.
     pub object: u32,
+    /// Where its bytes stand.
+    pub source: u64,
     /// Bytes.
     pub length: u64,
     /// A tag of them.
@@ -64,6 +66,11 @@ impl Files {
         }
     }
 
+    /// The folder, with a slash behind it.
+    pub fn folder(&self) -> &[u8] {
+        &self.folder
+    }
+
     /// The file of a request's path.
     pub fn find(&mut self, path: &[u8], objects: &mut Objects<Memories>) -> Option<Found> {
         let place = hash(path) as usize % KEPT;
@@ -108,6 +115,7 @@ impl Files {
         let object = objects.add(source, file.length)?;
         Some(Found {
             object,
+            source,
             length: file.length,
             version: (self.boot ^ file.offset ^ file.length << 32).max(1),
             kind: kind::of(&name),

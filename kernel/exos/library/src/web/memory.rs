@@ -95,6 +95,21 @@ impl Memories {
         Some(self.add(Source::Own(pages)))
     }
 
+    /// A copy of the first bytes of a source.
+    pub fn bytes(&self, source: u64, length: u64) -> Option<Vec<u8>> {
+        let source = self.sources.get(usize::try_from(source).ok()?)?;
+        let Some(Source::Archive(file)) = source else {
+            return None;
+        };
+        let length = usize::try_from(length).ok()?;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).ok()?;
+        bytes.resize(length, 0);
+        let read = file.read(0, &mut bytes).ok()?;
+        bytes.truncate(read);
+        Some(bytes)
+    }
+
     fn take(&mut self) -> Option<Own> {
         if let Some(page) = self.free.pop() {
             return Some(page);

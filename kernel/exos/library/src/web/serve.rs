@@ -2,6 +2,7 @@
 
 use postern_aegis::{entry, println, slices, time};
 use postern_exos_abi::errno::{self, Errno};
+use postern_exos_abi::network::Place;
 use postern_exos_net::ports::Claim;
 use postern_exos_net::stack::{Arrivals, Ground};
 use postern_exos_web::keyed::Key;
@@ -14,6 +15,8 @@ use crate::net::place;
 use crate::process::signals;
 use crate::web::files::Files;
 use crate::web::memory::Memories;
+use crate::web::plugins::Plugins;
+use crate::web::programs::Programs;
 use crate::web::site;
 use crate::web::wire::Gather;
 
@@ -21,6 +24,8 @@ use crate::web::wire::Gather;
 const NAP: u64 = 1_000_000;
 /// Less is not slept but yielded: clocks of sleepers are looked at once in a slice.
 const SHORT: u64 = 500;
+/// Microseconds that an address is waited for.
+const PATIENCE: u64 = 60_000_000;
 /// Half-open connections; more have cookies.
 const HALF_OPEN: usize = 64;
 
@@ -35,6 +40,8 @@ pub struct Settings<'a> {
     pub connections: usize,
     /// Whether there is a line for each request.
     pub logs: bool,
+    /// Whether clients may bring plugins.
+    pub plugins: bool,
 }
 
 /// Microseconds since the machine's clock began.
@@ -43,10 +50,21 @@ fn now() -> u64 {
     clock / frequency * 1_000_000 + clock % frequency * 1_000_000 / frequency
 }
 
+/// Where this machine is: an address may be long in coming.
+fn somewhere() -> Result<Place, Errno> {
+    let until = now() + PATIENCE;
+    loop {
+        match place::place() {
+            Err(errno::NETUNREACH) if now() < until => _ = signals::sleep(100_000),
+            place => return place,
+        }
+    }
+}
+
 /// Serves, until a signal ends the process.
 pub fn run(settings: &Settings<'_>) -> Result<(), Errno> {
     let memory = |_| errno::NOMEM;
-    let place = place::place()?;
+    let place = somewhere()?;
     let connections = settings.connections.clamp(1, 4096);
     let mut inlet = Inlet::new().map_err(memory)?;
     let mut claims = Claims::default();
@@ -68,6 +86,8 @@ pub fn run(settings: &Settings<'_>) -> Result<(), Errno> {
     let site = site::Own {
         files: Files::new(settings.folder, ground::random()),
         logs: settings.logs,
+        programs: Programs::default(),
+        plugins: settings.plugins.then(Plugins::default),
     };
     let mut web = Web::new(
         own,

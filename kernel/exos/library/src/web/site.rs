@@ -6,39 +6,31 @@ use postern_aegis::{println, time};
 use postern_exos_web::http::request::{Method, Request};
 use postern_exos_web::objects::Objects;
 use postern_exos_web::server::{Answer, Asked, Content, Site};
+use postern_exos_web::{picture, through};
 
+use crate::web::answers::{made, problem};
 use crate::web::files::Files;
 use crate::web::memory::Memories;
+use crate::web::plugins::{self, Plugins};
+use crate::web::programs::{self, Programs};
+
+/// Bytes of a program's request, and of a picture's file: headers of files are shorter than a page.
+const BODY: u64 = postern_exos_web::program::MOST as u64;
+const PICTURE: u64 = (picture::MOST / 3 * 4 + 4096) as u64;
 
 /// A site.
-#[derive(Debug)]
 pub struct Own {
     /// Its files.
     pub files: Files,
+    /// Its programs.
+    pub programs: Programs,
+    /// What clients have brought; none: they may not.
+    pub plugins: Option<Plugins>,
     /// Whether there is a line for each request.
     pub logs: bool,
 }
 
 const READS: &str = "GET, HEAD";
-
-/// Bytes that are made for one answer.
-pub fn made(
-    objects: &mut Objects<Memories>,
-    (status, kind): (u16, &'static str),
-    bytes: &[u8],
-) -> Answer {
-    let length = bytes.len() as u64;
-    let source = objects.memory.keep(bytes);
-    match source.and_then(|source| objects.add(source, length)) {
-        Some(object) => Answer {
-            status,
-            kind,
-            content: Content::Object(object, length),
-            ..Answer::words(status, "")
-        },
-        None => Answer::refusal(503),
-    }
-}
 
 fn status(asked: &Asked<'_>, objects: &mut Objects<Memories>) -> Answer {
     let (tcp, [kept, computed]) = (asked.tcp, objects.sums);
@@ -69,6 +61,27 @@ impl Site for Own {
 
     fn answer(&mut self, asked: &Asked<'_>, objects: &mut Objects<Memories>) -> Answer {
         let request = asked.request;
+        if request.path.starts_with(programs::PATH) {
+            return self.programs.answer(self.files.folder(), asked, objects);
+        }
+        if let Some(plugins) = &mut self.plugins {
+            if request.path.starts_with(plugins::PATH) {
+                return plugins.answer(asked, objects);
+            }
+            if request.path == b"/transcode" {
+                return match (request.method, through::read(request.query)) {
+                    (Method::Post, Ok(Some(through))) => {
+                        plugins.pass(&through, asked.body, objects)
+                    }
+                    (Method::Post, Ok(None)) => problem(objects, 400, "through= names plugins", ""),
+                    (Method::Post, Err(words)) => problem(objects, 400, words, ""),
+                    _ => Answer {
+                        allows: "POST",
+                        ..Answer::refusal(405)
+                    },
+                };
+            }
+        }
         if !matches!(request.method, Method::Get | Method::Head) {
             return Answer {
                 allows: READS,
@@ -76,6 +89,23 @@ impl Site for Own {
             };
         }
         if let Some(found) = self.files.find(request.path, objects) {
+            if !request.query.is_empty()
+                && let Some(plugins) = &mut self.plugins
+            {
+                match through::read(request.query) {
+                    Ok(None) => {}
+                    Err(words) => return problem(objects, 400, words, ""),
+                    Ok(Some(_)) if found.length > PICTURE => {
+                        return problem(objects, 413, "the picture is too large", "");
+                    }
+                    Ok(Some(through)) => {
+                        return match objects.memory.bytes(found.source, found.length) {
+                            Some(file) => plugins.pass(&through, &file, objects),
+                            None => Answer::refusal(503),
+                        };
+                    }
+                }
+            }
             objects.retain(found.object);
             return Answer {
                 kind: found.kind,
@@ -90,8 +120,14 @@ impl Site for Own {
         }
     }
 
-    fn body(&mut self, _request: &Request<'_>) -> u64 {
-        0
+    fn body(&mut self, request: &Request<'_>) -> u64 {
+        match request.path {
+            path if path.starts_with(programs::PATH) => BODY,
+            _ if self.plugins.is_none() => 0,
+            b"/transcode" => PICTURE,
+            path if path.starts_with(plugins::PATH) => plugins::SOURCE,
+            _ => 0,
+        }
     }
 
     fn log(&mut self, line: &[u8], status: u16, bytes: u64) {

@@ -2,12 +2,15 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use postern_aegis_machine::emulator::{self, Ended, Machine, User};
 use postern_exos_machine::{build, programs, software};
+
+/// One machine at a time: it has this one's ports, and enough to do.
+static ONE: Mutex<()> = Mutex::new(());
 
 /// What a machine says, and how it ended at last.
 pub struct Guest {
@@ -15,6 +18,7 @@ pub struct Guest {
     lines: mpsc::Receiver<String>,
     runs: thread::JoinHandle<Ended>,
     _folder: tempfile::TempDir,
+    _one: MutexGuard<'static, ()>,
 }
 
 /// A port of the loopback that nobody has now.
@@ -31,6 +35,7 @@ impl Guest {
             println!("SKIPPED: no qemu-system-x86_64; `make setup-exos` installs it");
             return None;
         }
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         build::all().expect("the library and the root environment build");
         let mut all = programs::of("shell").expect("programs");
         all.extend(programs::of("services").expect("programs"));
@@ -38,8 +43,8 @@ impl Guest {
         files.extend(own);
         files.push(("services.list".to_owned(), b"netd\n".to_vec()));
         files.push(("init".to_owned(), b"sh script".to_vec()));
-        // Whoever connects to port 7 ends the machine.
-        let script = format!("www {options} &\nechod 7 1\nexit\n");
+        // Whoever connects to port 7 ends the machine. An address may be long in coming.
+        let script = format!("www {options} &\nuntil echod 7 1; do :; done\nexit\n");
         files.push(("script".to_owned(), script.into_bytes()));
         let folder = tempfile::tempdir().expect("a folder");
         let software = software::prepare(&files, folder.path()).expect("a package");
@@ -55,7 +60,10 @@ impl Guest {
         let (says, lines) = mpsc::channel();
         let runs = thread::spawn(move || {
             machine
-                .run(&software, |line| _ = says.send(line.to_owned()))
+                .run(&software, |line| {
+                    println!("guest: {line}");
+                    _ = says.send(line.to_owned());
+                })
                 .expect("a machine")
         });
         let guest = Guest {
@@ -63,6 +71,7 @@ impl Guest {
             lines,
             runs,
             _folder: folder,
+            _one: one,
         };
         guest.hears(&["echod: port 7", "www: http://"]);
         Some(guest)

@@ -11,7 +11,8 @@ pub struct Web {
     folder: *const c_char,
     connections: u32,
     port: u16,
-    logs: u16,
+    logs: u8,
+    plugins: u8,
 }
 
 /// # Safety
@@ -25,6 +26,7 @@ pub unsafe extern "C" fn exos_web_serve(web: *const Web) -> c_int {
         folder,
         connections: web.connections as usize,
         logs: web.logs != 0,
+        plugins: web.plugins != 0,
     };
     answer(serve::run(&settings).map(|()| 0))
 }
