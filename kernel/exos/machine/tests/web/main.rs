@@ -2,4 +2,5 @@
 
 mod files;
 mod guest;
+mod hostile;
 mod others;

@@ -2,5 +2,6 @@
 //! nobody should send.
 
 mod clients;
+mod hostile;
 mod platform;
 mod wire;
