@@ -8,8 +8,8 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use postern::{
-    BindError, CallError, InstantiateError, LoadError, MemoryError, RevokeError, ShareError,
-    StartError, SymbolError,
+    AllocError, BindError, CallError, InstantiateError, LoadError, MemoryError, RevokeError,
+    ShareError, StartError, SymbolError,
 };
 
 macro_rules! codes {
@@ -104,18 +104,20 @@ from!(BindError, |e| match &e {
     BindError::Untyped(_) => Code::Untyped,
     _ => Code::Unresolved,
 });
-impl From<MemoryError> for Failure {
-    fn from(error: MemoryError) -> Failure {
-        let code = match &error {
-            MemoryError::NoRoom(_) => Code::Memory,
-            MemoryError::Malloc { cause, .. } => call(cause),
-            _ => Code::Range,
-        };
-        let mut failure = Failure::new(code, error.to_string());
-        if let MemoryError::Malloc { cause, .. } = error {
-            failure.call = Some(*cause);
+from!(MemoryError, |e| match &e {
+    MemoryError::NoRoom(_) => Code::Memory,
+    _ => Code::Range,
+});
+impl From<AllocError> for Failure {
+    fn from(error: AllocError) -> Failure {
+        let message = error.to_string();
+        match error {
+            AllocError::Memory(error) => error.into(),
+            AllocError::Call(error) => Failure {
+                message,
+                ..error.into()
+            },
         }
-        failure
     }
 }
 impl From<CallError> for Failure {

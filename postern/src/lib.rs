@@ -44,8 +44,8 @@ pub use postern_runtime::testing;
 #[doc(hidden)]
 pub use postern_runtime::without_reserve;
 pub use postern_runtime::{
-    AreaBuilder, Asked, BindError, Bounds, Busy, By, CallError, Caller, Cell, Column, Config,
-    Counters, DEFAULT_STACK, Decider, DecisionError, Domain, DomainBuilder, Facts, Fault,
+    AllocError, AreaBuilder, Asked, BindError, Bounds, Busy, By, CallError, Caller, Cell, Column,
+    Config, Counters, DEFAULT_STACK, Decider, DecisionError, Domain, DomainBuilder, Facts, Fault,
     FaultKind, Func, FuncType, Grant, Grants, HotWindow, Image, InstantiateError, Limits,
     LoadError, MapError, MemoryError, MemoryTable, Metrics, Offset, Output, Pages, PeerError,
     PeerExport, Perf, Placement, Prot, Question, ReadError, Registers, Reluctance, Repossession,

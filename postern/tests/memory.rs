@@ -1,6 +1,6 @@
 //! The host's hands in a window: every edge, every overflow.
 mod support;
-use postern::{CallError, Domain, MemoryError, Offset};
+use postern::{AllocError, CallError, Domain, MemoryError, Offset};
 use postern_verifier::window::{INFO, LIMIT};
 use support::{code, cold};
 
@@ -144,7 +144,10 @@ fn allocation_through_the_extension() {
     assert_eq!(b.0, a.0 + 100);
     assert_eq!(d.read_vec(b, 5).unwrap(), b"hello");
     d.free(b).unwrap();
-    assert!(matches!(d.alloc(8192), Err(MemoryError::NoRoom(8192))));
+    assert!(matches!(
+        d.alloc(8192),
+        Err(AllocError::Memory(MemoryError::NoRoom(8192)))
+    ));
     assert!(d.alloc(usize::MAX).is_err());
     // A malloc that returns host-looking rubbish, read-only memory, or a range that is too short.
     for answer in ["0x20", "0x11000", "0xfffffff0", "0x7fffffff"] {
@@ -153,13 +156,19 @@ fn allocation_through_the_extension() {
             &format!("malloc: movl ${answer},%eax\nret"),
         );
         assert!(
-            matches!(d.alloc(16), Err(MemoryError::NoRoom(16))),
+            matches!(
+                d.alloc(16),
+                Err(AllocError::Memory(MemoryError::NoRoom(16)))
+            ),
             "{answer}"
         );
     }
     // No malloc; one that faults.
     let d = support::domain(&[("f", "v()")], "f: ret");
-    assert!(matches!(d.alloc(16), Err(MemoryError::NoRoom(16))));
+    assert!(matches!(
+        d.alloc(16),
+        Err(AllocError::Memory(MemoryError::NoRoom(16)))
+    ));
     d.free(Offset(0)).unwrap();
     let d = support::domain(
         &[("malloc", "p(L)"), ("free", "v(p)")],
@@ -167,7 +176,7 @@ fn allocation_through_the_extension() {
     );
     let faulted = d.alloc(16);
     assert!(
-        matches!(&faulted, Err(MemoryError::Malloc { bytes: 16, cause }) if matches!(**cause, CallError::Fault(_))),
+        matches!(faulted, Err(AllocError::Call(CallError::Fault(_)))),
         "{faulted:?}"
     );
     assert!(d.is_poisoned());

@@ -2,7 +2,7 @@
 //! mapped ranges, then copied. Nothing of a window is ever borrowed, because other threads may be
 //! inside and write it. Nor is it moved meanwhile.
 
-use crate::error::MemoryError;
+use crate::error::{AllocError, MemoryError};
 use crate::value::Offset;
 use crate::{CallError, Domain};
 
@@ -96,20 +96,14 @@ impl Domain {
     /// other offset.
     ///
     /// # Errors
-    /// [`MemoryError::NoRoom`]; [`MemoryError::Malloc`], if the extension faulted there, or had no
-    /// time left.
-    pub fn alloc(&self, bytes: usize) -> Result<Offset, MemoryError> {
+    /// [`MemoryError::NoRoom`]; a [`CallError`], if the extension faulted there, or had no time left.
+    pub fn alloc(&self, bytes: usize) -> Result<Offset, AllocError> {
         let malloc = self
             .func_unchecked::<fn(u64) -> Offset>("malloc")
             .map_err(|_| MemoryError::NoRoom(bytes))?;
-        let offset = malloc
-            .call(bytes as u64)
-            .map_err(|cause| MemoryError::Malloc {
-                bytes,
-                cause: Box::new(cause),
-            })?;
+        let offset = malloc.call(bytes as u64)?;
         if offset == Offset::NULL || self.check(offset, bytes, true).is_err() {
-            return Err(MemoryError::NoRoom(bytes));
+            return Err(MemoryError::NoRoom(bytes).into());
         }
         Ok(offset)
     }
@@ -118,7 +112,7 @@ impl Domain {
     ///
     /// # Errors
     /// As [`Domain::alloc`].
-    pub fn alloc_from(&self, bytes: &[u8]) -> Result<Offset, MemoryError> {
+    pub fn alloc_from(&self, bytes: &[u8]) -> Result<Offset, AllocError> {
         let offset = self.alloc(bytes.len().max(1))?;
         self.write(offset, bytes)?;
         Ok(offset)

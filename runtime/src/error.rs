@@ -2,7 +2,7 @@
 
 mod call;
 
-pub use call::{CallError, InstantiateError};
+pub use call::{AllocError, CallError, InstantiateError};
 
 use postern_gates::map::{MapError, SystemLimit};
 use postern_image::input::ReadError;
@@ -190,7 +190,7 @@ fn suggestion(nearest: &Option<String>) -> String {
 }
 
 /// Memory of a domain could not be reached.
-#[derive(Debug, Clone, Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// Not all of the range is mapped with the access needed.
@@ -237,14 +237,6 @@ pub enum MemoryError {
     /// The domain's heap has no room, or the image exports no `malloc`.
     #[error("the domain's heap has no room for {0} bytes (or the image exports no malloc)")]
     NoRoom(usize),
-    /// The extension's own `malloc` was called and did not return.
-    #[error("the extension's malloc, asked for {bytes} bytes: {cause}")]
-    Malloc {
-        /// What was asked for.
-        bytes: usize,
-        /// Why it did not return.
-        cause: Box<CallError>,
-    },
 }
 
 /// Memory was not shared.

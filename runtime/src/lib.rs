@@ -55,7 +55,8 @@ pub use domain::above::inner;
 pub use domain::{Busy, Domain, DomainBuilder, DomainInner, Limits, Supervisor};
 pub use engine::{init, rearm, unsupported};
 pub use error::{
-    BindError, InstantiateError, LoadError, MemoryError, ShareError, StartError, SymbolError,
+    AllocError, BindError, InstantiateError, LoadError, MemoryError, ShareError, StartError,
+    SymbolError,
 };
 pub use fault::{Fault, FaultKind, Registers, SharedPage};
 pub use grants::Grants;

@@ -1,6 +1,6 @@
 //! Programs: images with a `main`, called with arguments and an environment as the system would.
 
-use crate::error::MemoryError;
+use crate::error::{AllocError, MemoryError};
 use crate::fault::FaultKind;
 use crate::own_threads::state::ProgramEnd;
 use crate::value::Offset;
@@ -60,7 +60,10 @@ impl Domain {
             // A string with a NUL inside would be another one for the program.
             return Err(CallError::Arguments(MemoryError::NoRoom(bytes)));
         }
-        let at = self.room(bytes).map_err(CallError::Arguments)?;
+        let at = self.room(bytes).map_err(|error| match error {
+            AllocError::Memory(error) => CallError::Arguments(error),
+            AllocError::Call(error) => error,
+        })?;
         let mut block = vec![0u8; table];
         let mut slot = 0;
         for vector in [arguments, environment] {
@@ -79,7 +82,7 @@ impl Domain {
 
     /// Memory for the block: from the extension's `malloc`, or, if it has none, at the end of its
     /// heap.
-    fn room(&self, bytes: usize) -> Result<Offset, MemoryError> {
+    fn room(&self, bytes: usize) -> Result<Offset, AllocError> {
         if self.image().tables().export("malloc").is_some() {
             return self.alloc(bytes);
         }
@@ -87,6 +90,6 @@ impl Domain {
         self.read(Offset(INFO_HEAP_END), &mut word)?;
         let end = u32::from_le_bytes(word);
         let at = end.checked_sub(bytes as u32).map(|at| Offset(at & !15));
-        at.ok_or(MemoryError::NoRoom(bytes))
+        Ok(at.ok_or(MemoryError::NoRoom(bytes))?)
     }
 }

@@ -4,7 +4,7 @@
 //! bytes or an error.
 #![forbid(unsafe_code)]
 
-use postern::{CallError, Domain, Func, MemoryError, Offset, SymbolError};
+use postern::{AllocError, CallError, Domain, Func, MemoryError, Offset, SymbolError};
 
 /// Why there are no bytes.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +36,16 @@ impl From<MemoryError> for CodecError {
     fn from(error: MemoryError) -> CodecError {
         match error {
             MemoryError::NoRoom(_) => CodecError::Memory,
-            MemoryError::Malloc { cause, .. } => CodecError::Call(*cause),
             other => CodecError::Window(other),
+        }
+    }
+}
+
+impl From<AllocError> for CodecError {
+    fn from(error: AllocError) -> CodecError {
+        match error {
+            AllocError::Call(error) => CodecError::Call(error),
+            AllocError::Memory(error) => error.into(),
         }
     }
 }

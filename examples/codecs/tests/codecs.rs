@@ -150,9 +150,10 @@ fn limits(name: &str) {
 
     // Long enough for an allocation on a busy machine, and much too short for so many bytes.
     let hasty = confined(&extension, Duration::from_millis(100), 512 << 20);
-    let late = hasty.compress(&input.repeat(200), 9);
+    // A machine with much else to do may wake the watchdog when all is done.
+    let late = (0..5).find_map(|_| hasty.compress(&input.repeat(200), 9).err());
     match late {
-        Err(CodecError::Call(CallError::Fault(fault))) => {
+        Some(CodecError::Call(CallError::Fault(fault))) => {
             assert_eq!(fault.kind, FaultKind::Deadline, "{name}: {fault}");
         }
         other => panic!("{name}: {other:?}"),

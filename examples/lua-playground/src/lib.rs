@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use postern::policy::Sink;
-use postern::{CallError, Domain, Func, Image, MemoryError, Offset, Policy};
+use postern::{AllocError, CallError, Domain, Func, Image, MemoryError, Offset, Policy};
 
 /// What a script may use.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +47,15 @@ pub enum ScriptError {
     /// The script, or its error message, could not be copied.
     #[error(transparent)]
     Window(#[from] MemoryError),
+}
+
+impl From<AllocError> for ScriptError {
+    fn from(error: AllocError) -> ScriptError {
+        match error {
+            AllocError::Memory(error) => error.into(),
+            AllocError::Call(error) => error.into(),
+        }
+    }
 }
 
 impl From<CallError> for ScriptError {

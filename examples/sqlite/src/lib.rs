@@ -4,7 +4,7 @@
 //! else: a hole in SQLite, or a statement that never ends, is an error of this call.
 #![forbid(unsafe_code)]
 
-use postern::{CallError, Domain, Func, MemoryError, Offset, SymbolError};
+use postern::{AllocError, CallError, Domain, Func, MemoryError, Offset, SymbolError};
 
 /// Why there are no rows.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,15 @@ pub enum QueryError {
     /// The statements or the rows could not be copied.
     #[error(transparent)]
     Window(#[from] MemoryError),
+}
+
+impl From<AllocError> for QueryError {
+    fn from(error: AllocError) -> QueryError {
+        match error {
+            AllocError::Memory(error) => error.into(),
+            AllocError::Call(error) => error.into(),
+        }
+    }
 }
 
 /// A database that is open in a domain.

@@ -88,6 +88,17 @@ pub enum CallError {
     NoDataStack,
 }
 
+/// Memory of a domain's heap was not had.
+#[derive(Debug, Clone, Error)]
+pub enum AllocError {
+    /// The heap has no room, or what `malloc` gave is not memory of the domain.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The extension's own `malloc` did not return.
+    #[error("the extension's malloc: {0}")]
+    Call(#[from] CallError),
+}
+
 impl CallError {
     /// The fault, if it is one.
     pub fn fault(&self) -> Option<&Fault> {

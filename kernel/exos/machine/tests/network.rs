@@ -45,7 +45,7 @@ fn guest(script: &str, processors: u32) -> Option<Guest> {
     let port = free_port();
     let machine = Machine {
         processors,
-        limit: Duration::from_secs(60),
+        limit: Duration::from_secs(180),
         user: Some(User {
             forwards: vec![(port, 7)],
             restricted: false,
@@ -69,7 +69,7 @@ fn guest(script: &str, processors: u32) -> Option<Guest> {
 impl Guest {
     /// Waits until a line is said.
     fn hears(&self, wanted: &str) {
-        let patience = Duration::from_secs(60);
+        let patience = Duration::from_secs(180);
         while !self
             .lines
             .recv_timeout(patience)
@@ -168,7 +168,7 @@ fn the_hosts_connections_are_served() {
 fn the_guest_asks_this_machine() {
     let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
     let udp = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    udp.set_read_timeout(Some(Duration::from_secs(60)))
+    udp.set_read_timeout(Some(Duration::from_secs(180)))
         .expect("a time");
     let there = tcp.local_addr().expect("its number").port();
     let datagrams = udp.local_addr().expect("its number").port();
