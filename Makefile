@@ -10,7 +10,7 @@ N ?= 1000
 PROCESSORS ?= 2
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench setup-aegis aegis aegis-demo aegis-test aegis-bench aegis-gdb setup-exos setup-exos-nfs exos exos-demo exos-test exos-bench conformance-exos programs clean
+.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench setup-aegis aegis aegis-demo aegis-test aegis-bench aegis-gdb setup-exos setup-exos-nfs setup-nginx exos exos-web-bench exos-demo exos-test exos-bench conformance-exos programs clean
 
 all: build
 
@@ -153,6 +153,10 @@ setup-exos: setup-aegis
 setup-exos-nfs:
 	@scripts/setup.sh nfs-ganesha nfs-ganesha-vfs rpcbind iproute2 util-linux
 
+# A web server beside which ExOS' is measured: Debian's packages, unpacked and not installed.
+setup-nginx:
+	@mkdir -p target/linux/nginx && cd target/linux/nginx && apt-get download -q nginx libc6 libcrypt1 libpcre2-8-0 libssl3 zlib1g && for file in *.deb; do dpkg-deb -x $$file .; done
+
 EXOS = $(CARGO) run --release --quiet -p postern-exos-machine --bin exos-machine --
 
 # Boots to a shell, with this terminal on the serial line. ARGS='-p 2': on two processors.
@@ -170,6 +174,10 @@ exos-test: setup-exos
 # Instructions of ExOS and of Linux, which the emulator counts.
 exos-bench: setup-kernel setup-exos
 	@$(EXOS) bench $(ARGS)
+
+# Instructions of requests to ExOS' web server, and of the same to nginx under Linux.
+exos-web-bench: setup-kernel setup-exos setup-nginx
+	@$(EXOS) web $(ARGS)
 
 # GCC's own execution tests, each as a process of ExOS.
 conformance-exos: setup-exos setup-conformance

@@ -32,6 +32,7 @@ pub mod linux;
 pub mod measure;
 pub mod place;
 pub mod programs;
+pub mod requests;
 pub mod schedules;
 pub mod site;
 pub mod software;

@@ -5,6 +5,7 @@ mod bench;
 mod boot;
 mod demo;
 mod tests;
+mod web;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,7 @@ enum Command {
     Test(tests::Arguments),
     Bench(bench::Arguments),
     Conformance(tests::Conformance),
+    Web(web::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => tests::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Conformance(arguments) => tests::conformance(&arguments),
+        Command::Web(arguments) => web::run(&arguments),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

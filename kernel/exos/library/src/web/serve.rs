@@ -1,5 +1,6 @@
 //! The loop: frames that came, what is due, frames that go.
 
+use postern_aegis::abi::device::FRAMES as FRAMES_OUT;
 use postern_aegis::{entry, println, slices, time};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::network::Place;
@@ -11,7 +12,7 @@ use postern_exos_web::tcp::Own;
 
 use crate::net::ground::{self, Claiming, Claims};
 use crate::net::inlet::{FRAMES, Inlet};
-use crate::net::place;
+use crate::net::{outlet, place};
 use crate::process::signals;
 use crate::web::files::Files;
 use crate::web::memory::Memories;
@@ -24,6 +25,8 @@ use crate::web::wire::Gather;
 const NAP: u64 = 1_000_000;
 /// Less is not slept but yielded: clocks of sleepers are looked at once in a slice.
 const SHORT: u64 = 500;
+/// Microseconds until the wire is looked at again that took nothing.
+const WIRE: u64 = 1000;
 /// Microseconds that an address is waited for.
 const PATIENCE: u64 = 60_000_000;
 /// Half-open connections; more have cookies.
@@ -118,8 +121,12 @@ pub fn run(settings: &Settings<'_>) -> Result<(), Errno> {
         if came == FRAMES {
             continue;
         }
-        let due = web.next_due();
-        if !all || due < began.saturating_add(SHORT) {
+        let due = match all {
+            true => web.next_due(),
+            // What was sent is acknowledged before long, and that ends the sleep.
+            false => began + WIRE,
+        };
+        if due < began.saturating_add(SHORT) {
             entry::yield_slice();
             continue;
         }
@@ -132,6 +139,6 @@ pub fn run(settings: &Settings<'_>) -> Result<(), Errno> {
                 continue;
             }
         }
-        entry::sleep_unless(|| inlet.has_some());
+        entry::sleep_unless(|| inlet.has_some() || !all && outlet::under_way() < FRAMES_OUT);
     }
 }
