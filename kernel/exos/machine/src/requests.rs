@@ -1,8 +1,8 @@
-//! What requests of files take: instructions that the machine executes for each, by `www` of ExOS and by
-//! nginx on Debian's Linux, with the same client over the emulator's own network.
+//! What requests of files take: instructions that the machine executes for each, by `www` of ExOS
+//! and by nginx on Debian's Linux, with the same client over the emulator's own network.
 //!
-//! A plugin of the emulator's counts all instructions. What the machine executes while nobody asks is
-//! measured before, and taken off by the time that requests took.
+//! A plugin of the emulator's counts all instructions. What the machine executes while nobody asks
+//! is measured before, and taken off by the time that requests took.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! What the web server of ExOS has to serve at first: `programs/site`, its programs made by `postern cc`
-//! of sources as other servers have them, and a picture.
+//! What the web server of ExOS has to serve at first: `programs/site`, its programs made by
+//! `postern cc` of sources as other servers have them, and a picture.
 
 use crate::extensions::{self, ExtensionsError};
 use crate::place;

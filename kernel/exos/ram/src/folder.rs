@@ -1,5 +1,5 @@
-//! The names of a folder. Each has a place of its own, later ones behind all others, so that a folder
-//! can be listed while it changes.
+//! The names of a folder. Each has a place of its own, later ones behind all others, so that a
+//! folder can be listed while it changes.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! A file system in memory: names and attributes in the heap, bytes in [`Pages`] that whoever serves
-//! it owns. `no_std`, without a processor: tested on the host.
+//! A file system in memory: names and attributes in the heap, bytes in [`Pages`] that whoever
+//! serves it owns. `no_std`, without a processor: tested on the host.
 //!
 //! | module | what |
 //! |---|---|

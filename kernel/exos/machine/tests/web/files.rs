@@ -43,7 +43,8 @@ fn files_are_sent_as_they_are() {
         let sums = sums.split_once('}').expect("their end").0;
         computed.push(sums.parse::<u64>().expect("a number"));
     }
-    // Of the second round, the text of the first look at the status, and segments that were sent again.
+    // Of the second round, the text of the first look at the status, and segments that were sent
+    // again.
     assert!(computed[1] <= computed[0] + 8, "{computed:?}");
 
     let answer = guest.ask("GET /", b"");

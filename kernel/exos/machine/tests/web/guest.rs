@@ -28,8 +28,8 @@ fn free_port() -> u16 {
 }
 
 impl Guest {
-    /// Boots a machine whose server has these options, with files in its archive. `None`: there is no
-    /// emulator.
+    /// Boots a machine whose server has these options, with files in its archive. `None`: there is
+    /// no emulator.
     pub fn serving(options: &str, own: Vec<(String, Vec<u8>)>) -> Option<Guest> {
         if !emulator::is_there() {
             println!("SKIPPED: no qemu-system-x86_64; `make setup-exos` installs it");

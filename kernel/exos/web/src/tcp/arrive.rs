@@ -28,7 +28,7 @@ impl Tcp {
 
     fn segment(&mut self, segment: &Segment<'_>, now: u64) -> Option<Arrived> {
         let Some(slot) = self.table.find(&self.key, segment) else {
-            return self.stranger(segment, now);
+            return self.arrive_strange(segment, now);
         };
         match self.table.get(slot)?.state {
             State::Free => None,
@@ -36,6 +36,12 @@ impl Tcp {
             State::Open => self.arrive_open(slot, segment, now, false),
             State::Waits => self.arrive_late(slot, segment, now),
         }
+    }
+
+    /// It has no connection, unless it opens one.
+    fn arrive_strange(&mut self, segment: &Segment<'_>, now: u64) -> Option<Arrived> {
+        let slot = self.stranger(segment, now)?;
+        self.arrive_open(slot, segment, now, true)
     }
 
     /// Both sides have ended.
@@ -48,7 +54,7 @@ impl Tcp {
         if segment.flags & SYN != 0 && before(connection.expected, segment.sequence) {
             // A new one may begin behind the old one (RFC 9293, section 3.10.7.4, RFC 6191).
             self.remove(slot);
-            return self.stranger(segment, now);
+            return self.arrive_strange(segment, now);
         }
         if segment.flags & FIN != 0 || segment.flags & SYN != 0 {
             connection.owed = Owed::Now;
@@ -78,7 +84,7 @@ impl Tcp {
             return None;
         }
         if segment.acknowledged != connection.next || connection.next == connection.first {
-            self.stranger(segment, now);
+            self.arrive_strange(segment, now);
             return None;
         }
         connection.state = State::Open;
@@ -95,7 +101,7 @@ impl Tcp {
         self.arrive_open(slot, segment, now, true)
     }
 
-    pub(super) fn arrive_open(
+    fn arrive_open(
         &mut self,
         slot: u16,
         segment: &Segment<'_>,

@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, NEVER, Owed, State};
 use super::pace::Pace;
-use super::{Arrived, Reply, Tcp};
+use super::{Reply, Tcp};
 use crate::frame::{ACK, Fields, MSS, OPTIONS, RST, SYN, Segment, Template, offers};
 
 /// Sizes of segments that a cookie can say.
@@ -100,8 +100,8 @@ impl Tcp {
         }
     }
 
-    /// A segment of no connection.
-    pub(super) fn stranger(&mut self, segment: &Segment<'_>, now: u64) -> Option<Arrived> {
+    /// A segment of no connection; the place of one that its cookie opens.
+    pub(super) fn stranger(&mut self, segment: &Segment<'_>, now: u64) -> Option<u16> {
         if segment.port != self.own.port || segment.flags & RST != 0 {
             return None;
         }
@@ -186,7 +186,7 @@ impl Tcp {
         });
     }
 
-    fn by_cookie(&mut self, segment: &Segment<'_>, mss: u16, now: u64) -> Option<Arrived> {
+    fn by_cookie(&mut self, segment: &Segment<'_>, mss: u16, now: u64) -> Option<u16> {
         self.make_room(now);
         let connection = Connection {
             state: State::Open,
@@ -203,7 +203,7 @@ impl Tcp {
         let slot = self.table.insert(&self.key, connection)?;
         self.counts.opened += 1;
         self.counts.by_cookie += 1;
-        self.arrive_open(slot, segment, now, true)
+        Some(slot)
     }
 
     /// The answer to a SYN.

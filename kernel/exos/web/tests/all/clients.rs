@@ -150,8 +150,8 @@ fn pages_of_all_sizes() {
         (0, 0, 0),
         "{counts:?}"
     );
-    // A byte is summed once, whoever asks for it how often. (And a place in the table serves a second
-    // connection, though the first one ended by the frame that told of its end.)
+    // A byte is summed once, whoever asks for it how often. (And a place in the table serves a
+    // second connection, though the first one ended by the frame that told of its end.)
     let summed = net.server.summed.get();
     let mut clients = vec![Client::new(&mut net, 65_535, &LENGTHS, 0)];
     run(&mut net, &mut clients);

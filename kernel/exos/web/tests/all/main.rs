@@ -1,5 +1,5 @@
-//! The server on a wire that is simulated, with a client that is somebody else's, and against bytes that
-//! nobody should send.
+//! The server on a wire that is simulated, with a client that is somebody else's, and against bytes
+//! that nobody should send.
 
 mod clients;
 mod hostile;

@@ -1,5 +1,5 @@
-//! A platform: pages that are vectors, a wire that keeps frames, a site with bytes that everybody can
-//! compute.
+//! A platform: pages that are vectors, a wire that keeps frames, a site with bytes that everybody
+//! can compute.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
-//! A wire between the server and a station with smoltcp: frames take a while, and some are lost, come
-//! twice, late or changed.
+//! A wire between the server and a station with smoltcp: frames take a while, and some are lost,
+//! come twice, late or changed.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
