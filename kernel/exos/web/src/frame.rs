@@ -211,7 +211,8 @@ impl Template {
         Template { bytes, ip, tcp }
     }
 
-    /// Headers of a segment with `length` bytes of data, whose sum is known; how many bytes they are.
+    /// Headers of a segment with `length` bytes of data, whose sum is known; how many bytes they
+    /// are.
     pub fn fill(
         &self,
         to: &mut [u8; HEADERS + OPTIONS],

@@ -1,5 +1,5 @@
-//! SipHash-2-4 (Aumasson and Bernstein, 2012) of three words: what strangers cannot tell without the
-//! key, for first sequence numbers (RFC 6528), cookies and places in tables.
+//! SipHash-2-4 (Aumasson and Bernstein, 2012) of three words: what strangers cannot tell without
+//! the key, for first sequence numbers (RFC 6528), cookies and places in tables.
 
 /// A secret.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
-//! A web server whose bytes go from the file cache to the network: TCP for servers whose segments name
-//! pages, and sums that are computed once (*Exokernel*, section 8, and the Cheetah server of *Application
-//! performance and flexibility on exokernel systems*, section 7.2). `no_std`, without a network and
-//! without memory of its own for what it sends: tested on the host.
+//! A web server whose bytes go from the file cache to the network: TCP for servers whose segments
+//! name pages, and sums that are computed once (*Exokernel*, section 8, and the Cheetah server of
+//! *Application performance and flexibility on exokernel systems*, section 7.2). `no_std`, without
+//! a network and without memory of its own for what it sends: tested on the host.
 //!
 //! | module | what |
 //! |---|---|

@@ -1,6 +1,6 @@
-//! What is sent: files and answers as pages that somebody keeps, and the sums of their chunks, which
-//! are computed when a chunk is sent first, and never again. Whoever sends a page again, to the same
-//! client or to another, touches none of its bytes.
+//! What is sent: files and answers as pages that somebody keeps, and the sums of their chunks,
+//! which are computed when a chunk is sent first, and never again. Whoever sends a page again, to
+//! the same client or to another, touches none of its bytes.
 
 use alloc::vec::Vec;
 
@@ -9,8 +9,8 @@ use crate::sum::Sum;
 
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
-/// Where chunks of a page begin: three, each as much as a segment takes. None is in two pages, so each is
-/// one piece, and all begin at even places.
+/// Where chunks of a page begin: three, each as much as a segment takes. None is in two pages, so
+/// each is one piece, and all begin at even places.
 const CHUNKS: [usize; 4] = [0, 1366, 2732, PAGE];
 
 /// Bytes of a head, and of short answers with it.
@@ -71,8 +71,8 @@ impl<M: Memory> Objects<M> {
         }
     }
 
-    /// An object of so many bytes of a file, with one user. `None`: it is too large for what a process
-    /// can know of pages.
+    /// An object of so many bytes of a file, with one user. `None`: it is too large for what a
+    /// process can know of pages.
     pub fn add(&mut self, file: u64, length: u64) -> Option<u32> {
         let count = usize::try_from(length.div_ceil(PAGE as u64)).ok()?;
         let mut pages = Vec::new();

@@ -1,5 +1,5 @@
-//! Pictures: files of BMP and of PNM as pixels, and back. A size is looked at before memory is taken
-//! for it.
+//! Pictures: files of BMP and of PNM as pixels, and back. A size is looked at before memory is
+//! taken for it.
 
 use alloc::vec::Vec;
 use core::fmt::Write;

@@ -1,5 +1,5 @@
-//! What a plugin sees of a picture: `struct picture` of `picture.h`, and two places for pixels. It reads
-//! one and writes the other, or changes the picture where it is.
+//! What a plugin sees of a picture: `struct picture` of `picture.h`, and two places for pixels. It
+//! reads one and writes the other, or changes the picture where it is.
 //!
 //! ```text
 //! the area:   0   struct picture
@@ -21,7 +21,8 @@ pub const AREA: usize = PICTURE + 2 * ROOM;
 /// Bytes of the structure.
 pub const SIZE: usize = 4 * 4 + 4 * 8 + 9 * 4 + 4;
 
-/// The declarations of `picture.h`, in one line: what sources include, whose lines keep their numbers.
+/// The declarations of `picture.h`, in one line: what sources include, whose lines keep their
+/// numbers.
 pub const HEADER: &str = "enum { PICTURE_DONE = 0, PICTURE_IN_PLACE = 1, PICTURE_ARGUMENTS = 2 }; \
 enum { PICTURE_PIXELS = 0, PICTURE_PPM = 1, PICTURE_PPM_DEFLATE = 2, PICTURE_BYTES = 3 }; \
 struct picture { unsigned width, height; unsigned channels; unsigned answer; unsigned char *pixels; \

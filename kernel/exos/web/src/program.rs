@@ -1,5 +1,5 @@
-//! Programs behind paths, as `libcgi.h` has them: what is laid out for one in memory that it sees, and
-//! what its answer begins with (RFC 3875, section 6).
+//! Programs behind paths, as `libcgi.h` has them: what is laid out for one in memory that it sees,
+//! and what its answer begins with (RFC 3875, section 6).
 //!
 //! ```text
 //! the area:   0   struct libcgi_exchange, and variables behind it
@@ -53,7 +53,8 @@ fn variable(to: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     to.push(0);
 }
 
-/// Who asks a program, and what for: the path of the program, what stands behind it, and the client.
+/// Who asks a program, and what for: the path of the program, what stands behind it, and the
+/// client.
 #[derive(Clone, Copy, Debug)]
 pub struct Called<'a> {
     /// The request.

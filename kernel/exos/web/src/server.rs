@@ -1,5 +1,5 @@
-//! TCP and HTTP together: requests as they come, answers as heads and pages, in the order in which they
-//! were asked for. What is in the pages, a [`Site`] says.
+//! TCP and HTTP together: requests as they come, answers as heads and pages, in the order in which
+//! they were asked for. What is in the pages, a [`Site`] says.
 
 use alloc::vec::Vec;
 
@@ -195,8 +195,8 @@ impl<W: Wire, S: Site> Web<W, S> {
         }
     }
 
-    /// Sends what waits; whether all went. To be called when frames came, the wire has room again, or
-    /// time has passed.
+    /// Sends what waits; whether all went. To be called when frames came, the wire has room again,
+    /// or time has passed.
     pub fn flush(&mut self, now: u64) -> bool {
         let all = self.tcp.flush(now, &mut self.objects, &mut self.wire);
         self.settle(now);
@@ -370,7 +370,8 @@ impl<W: Wire, S: Site> Web<W, S> {
         talk.needs = length;
         if expects && !talk.continued {
             talk.continued = true;
-            // Nobody misses it: a client sends the body after a while, too (RFC 9110, section 10.1.1).
+            // Nobody misses it: a client sends the body after a while, too (RFC 9110, section
+            // 10.1.1).
             if let Some(head) = self.free_head(slot)
                 && let Some(object) = self.objects.put_head(head, CONTINUE)
             {

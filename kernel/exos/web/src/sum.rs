@@ -1,5 +1,5 @@
-//! One's complement sums of 16-bit words (RFC 1071). Sums of parts are added to the sum of the whole,
-//! so that what was summed once is never looked at again.
+//! One's complement sums of 16-bit words (RFC 1071). Sums of parts are added to the sum of the
+//! whole, so that what was summed once is never looked at again.
 
 /// A sum, not yet complemented. Two sums of the same bytes are the same, but that 0 and 0xffff both
 /// stand for zero.
@@ -18,7 +18,8 @@ impl Sum {
     /// The sum of bytes; behind an odd number of them stands a zero.
     pub fn of(bytes: &[u8]) -> Sum {
         let (words, rest) = bytes.as_chunks::<8>();
-        // In the processor's order: a sum's bytes are swapped with all words' (RFC 1071, section 2).
+        // In the processor's order: a sum's bytes are swapped with all words' (RFC 1071, section
+        // 2).
         let mut sum = 0u64;
         for word in words {
             let word = u64::from_ne_bytes(*word);

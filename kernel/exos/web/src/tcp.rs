@@ -1,5 +1,5 @@
-//! The server's side of TCP (RFC 9293): connections that others open, requests in order, and answers
-//! whose segments are pieces of memory, sent again from where they stand.
+//! The server's side of TCP (RFC 9293): connections that others open, requests in order, and
+//! answers whose segments are pieces of memory, sent again from where they stand.
 //!
 //! | module | what |
 //! |---|---|
@@ -36,8 +36,8 @@ use table::Table;
 
 /// A client that takes nothing for so long is left.
 pub const STALL: u64 = 60_000_000;
-/// How long a connection that has ended is known (RFC 9293, section 3.6.1: twice the longest life of a
-/// segment, for which 30 s are taken). Fewer, if others want its place.
+/// How long a connection that has ended is known (RFC 9293, section 3.6.1: twice the longest life
+/// of a segment, for which 30 s are taken). Fewer, if others want its place.
 const WAITS: u64 = 60_000_000;
 /// Data that came is acknowledged within this time (RFC 9293: below 500 ms).
 const SOON: u64 = 40_000;

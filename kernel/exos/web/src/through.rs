@@ -1,5 +1,5 @@
-//! Which plugins a query asks for: `through=gray,roi(10,10,100,80)`, and in which format the answer is
-//! to be.
+//! Which plugins a query asks for: `through=gray,roi(10,10,100,80)`, and in which format the answer
+//! is to be.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,5 @@
-//! Requests (RFC 9112). A head is read when all of it is there; a body has a length. What is not clear is
-//! refused: two readings of one request are how others are made to misread it.
+//! Requests (RFC 9112). A head is read when all of it is there; a body has a length. What is not
+//! clear is refused: two readings of one request are how others are made to misread it.
 
 /// Bytes of a head at most.
 pub const HEAD: usize = 8 << 10;

@@ -23,7 +23,8 @@ pub struct Stretch {
     pub length: u64,
 }
 
-/// Where a connection is in its life. States of RFC 9293 beyond that follow from who has ended what.
+/// Where a connection is in its life. States of RFC 9293 beyond that follow from who has ended
+/// what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// There is none.

@@ -1,5 +1,5 @@
-//! How fast, and when again: round trips and timeouts (RFC 6298), congestion (RFC 5681, RFC 6582), the
-//! first window (RFC 6928). Times are microseconds.
+//! How fast, and when again: round trips and timeouts (RFC 6298), congestion (RFC 5681, RFC 6582),
+//! the first window (RFC 6928). Times are microseconds.
 
 use super::sequence::before;
 
@@ -74,7 +74,8 @@ impl Pace {
         self.timeout = (mean + GRANULE.max(4 * deviation)).clamp(SHORTEST, LONGEST);
     }
 
-    /// Bytes up to a number are acknowledged, so many for the first time; `flight` are still under way.
+    /// Bytes up to a number are acknowledged, so many for the first time; `flight` are still under
+    /// way.
     pub fn acknowledged(&mut self, end: u32, bytes: u32, flight: u32, mss: u16, now: u64) -> Do {
         if let Some((timed, since)) = self.timed
             && !before(end, timed)

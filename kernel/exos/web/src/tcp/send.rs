@@ -19,8 +19,8 @@ struct Gathered {
     sum: Sum,
 }
 
-/// Pieces of what is to be sent from so many bytes behind the first one on: whole chunks, as many as
-/// there is room for; of the first one a part, if it may be `cut`. `None`: bytes are gone.
+/// Pieces of what is to be sent from so many bytes behind the first one on: whole chunks, as many
+/// as there is room for; of the first one a part, if it may be `cut`. `None`: bytes are gone.
 fn gather(
     connection: &Connection,
     offset: u64,

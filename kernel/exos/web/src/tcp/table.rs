@@ -1,4 +1,5 @@
-//! Where connections are found: by a keyed hash, so that nobody chooses who shares a place with whom.
+//! Where connections are found: by a keyed hash, so that nobody chooses who shares a place with
+//! whom.
 
 use alloc::vec::Vec;
 
