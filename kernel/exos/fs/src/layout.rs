@@ -46,6 +46,8 @@ pub const MOST: u64 = DIRECT + POINTERS + POINTERS * POINTERS + POINTERS * POINT
 pub const LOG: u64 = 2;
 /// The root's index in the table.
 pub const ROOT: u32 = 1;
+/// More than a disk lives to see, and few enough that each has sequence numbers of its own.
+const GENERATIONS: u64 = 1 << 38;
 /// The layout that this is.
 const VERSION: u32 = 1;
 const MAGIC: u64 = 0x7366_736f_7865_0a1a;
@@ -143,7 +145,7 @@ impl Geometry {
     /// From the four numbers that decide.
     pub fn new(id: u64, blocks: u64, nodes: u64, log: u64) -> Option<Geometry> {
         let fits = (64..u64::from(u32::MAX)).contains(&blocks)
-            && (16..=blocks / 2).contains(&log)
+            && (32..=blocks / 2).contains(&log)
             && (16..u64::from(u32::MAX)).contains(&nodes);
         if !fits {
             return None;
@@ -261,6 +263,8 @@ impl Super {
         let generation = word64(&block.0, 8);
         let is_one = word(0) == MAGIC
             && generation & 1 == home
+            && generation < GENERATIONS
+            && word(5) < GENERATIONS << 24
             && geometry.is(block, home, Sort::Super, generation, VERSION);
         is_one.then_some(Super {
             geometry,

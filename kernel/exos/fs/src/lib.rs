@@ -53,6 +53,8 @@ mod folder;
 mod format;
 mod frames;
 mod hash;
+#[cfg(test)]
+mod hostile;
 mod index;
 mod layout;
 mod log;
