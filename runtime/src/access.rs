@@ -96,8 +96,8 @@ impl Domain {
     /// other offset.
     ///
     /// # Errors
-    /// [`MemoryError::NoRoom`]; a [`CallError`](crate::CallError), if the extension faulted there, or
-    /// had no time left.
+    /// [`MemoryError::NoRoom`]; a [`CallError`](crate::CallError), if the extension faulted there,
+    /// or had no time left.
     pub fn alloc(&self, bytes: usize) -> Result<Offset, AllocError> {
         let malloc = self
             .func_unchecked::<fn(u64) -> Offset>("malloc")

@@ -148,7 +148,8 @@ fn limits(name: &str) {
     let none = small.compress(&input, 6);
     assert!(matches!(none, Err(CodecError::Memory)), "{name}: {none:?}");
 
-    // Much too short for so many bytes on any processor; it may end while the buffers are made, too.
+    // Much too short for so many bytes on any processor; it may end while the buffers are made,
+    // too.
     let hasty = confined(&extension, Duration::from_millis(2), 512 << 20);
     // A machine with much else to do may wake the watchdog when all is done.
     let late = (0..5).find_map(|_| hasty.compress(&input.repeat(200), 9).err());
