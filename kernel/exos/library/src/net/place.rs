@@ -4,7 +4,7 @@ use core::net::Ipv4Addr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use postern_aegis::calls::Target;
-use postern_aegis::{Error, Mapping, books, entry, memory};
+use postern_aegis::{Error, Mapping, books, entry, memory, slices, time};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::network::{self, Page, Place, asks, state};
 use postern_exos_abi::service::Found;
@@ -60,12 +60,14 @@ fn bind(found: &Found) -> Result<(), Error> {
     Ok(())
 }
 
-/// Turns that the service is given to say something for the first time.
-const PATIENCE: u32 = 10_000;
+/// Seconds that the service has to say something for the first time. Turns would not do: a busy
+/// machine gives many of them while the network's answer is still under way.
+const PATIENCE: u64 = 30;
 
 /// Where this machine is, once that is known: a service that is being started is waited for.
 pub fn place() -> Result<Place, Errno> {
-    for _ in 0..PATIENCE {
+    let begin = slices::clock();
+    while slices::clock().wrapping_sub(begin) / time::frequency() < PATIENCE {
         let coming = registry::services().coming.load(Relaxed) != 0;
         match page().map(Page::place) {
             Ok(Some(place)) if place.state == state::HAS || place.state == state::CONFLICT => {
