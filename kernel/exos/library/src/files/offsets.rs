@@ -11,6 +11,7 @@ use postern_exos_abi::start::Head;
 use postern_exos_load::space::Space;
 
 use crate::files::trusted;
+use crate::memory::room;
 use crate::process::{registry, signals};
 
 /// Pages at most.
@@ -48,7 +49,7 @@ pub fn take(in_use: impl Fn(usize) -> bool) -> Result<u64, Error> {
     let own = |page: &usize| CAPABILITIES[*page].load(Relaxed) == 0;
     let page = (0..PAGES).find(own).ok_or(Error::Exhausted)?;
     if NUMBERS[page].load(Relaxed) == 0 {
-        let number = memory::map_fresh(at(page), Mapping::WRITE)?;
+        let number = room::patiently(|| memory::map_fresh(at(page), Mapping::WRITE))?;
         NUMBERS[page].store(u64::from(number) + 1, Relaxed);
         USED[page].store(0, Relaxed);
     }

@@ -2,9 +2,10 @@
 
 use postern_exos_abi::VERSION;
 use postern_exos_abi::errno::{self, Errno};
+use postern_exos_abi::protocol::walk;
 use postern_exos_abi::signal;
 use postern_exos_abi::start::Head;
-use postern_exos_load::archive::{File, index_of, nth};
+use postern_exos_load::archive::{File, nth};
 use postern_exos_load::elf::Program;
 use postern_exos_load::space::{self, Space};
 use postern_exos_load::start::Start;
@@ -12,6 +13,7 @@ use postern_exos_load::start::Start;
 use postern_aegis::Error;
 
 use crate::files;
+use crate::files::paths::{self, Path, Target};
 use crate::net::sockets;
 use crate::process::registry::{Made, refusal};
 use crate::process::{own, registry, signals};
@@ -28,7 +30,12 @@ pub trait Call {
 }
 
 fn find(name: &[u8]) -> Result<(File, Program), Errno> {
-    let file = index_of(name).and_then(nth).ok_or(errno::NOENT)?;
+    let file = match paths::follow(&mut Path::of(name)?, walk::FOLLOW, 0)? {
+        Target::File(index) => nth(index).ok_or(errno::NOENT)?,
+        Target::Archive | Target::Console | Target::Null => return Err(errno::ACCES),
+        // Nobody reads a program from a server yet; a shell takes it for a script.
+        Target::Served(..) => return Err(errno::NOEXEC),
+    };
     let program = Program::read(&file).map_err(refusal)?;
     if program.version != VERSION {
         return Err(errno::NOEXEC);
@@ -64,6 +71,7 @@ fn fill(made: &Made, file: &File, program: &Program, call: &impl Call) -> Result
     };
     let mut start = Start::new();
     files::hand_on(&space, &mut head, |handed| start.hand(handed))?;
+    start.folder(&mut head, paths::current().bytes())?;
     start.strings(&mut head, call.arguments(), call.variables())?;
     start.finish(&head, &space)
 }
@@ -75,6 +83,7 @@ pub fn spawn(name: &[u8], call: &impl Call) -> Result<u32, Errno> {
     let made = registry::create(program.entry, room(&program), short(name))?;
     let begun = fill(&made, &file, &program, call)
         .map_err(refusal)
+        .and_then(|()| files::tell_child(made.pid))
         .and_then(|()| registry::begin(made.pid));
     space::close_windows();
     match begun {

@@ -87,8 +87,6 @@ void execute(char **word)
 			if (!*path)
 				break;
 		}
-		if (why == ENOENT)
-			execve(word[0], word, variables);
 	}
 	struct stat status;
 	if (why == ENOEXEC && stat(file, &status) == 0 && S_ISREG(status.st_mode)) {

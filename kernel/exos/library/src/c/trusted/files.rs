@@ -4,13 +4,18 @@ use core::ffi::{c_char, c_int};
 use core::slice;
 use core::sync::atomic::Ordering::Relaxed;
 
+use postern_aegis::time;
 use postern_exos_abi::directory::{Entry, NAME};
 use postern_exos_abi::errno::{self, Errno};
+use postern_exos_abi::file::Kind;
+use postern_exos_abi::protocol::{self, Operation, WORDS, walk};
 use postern_exos_load::archive;
 
 use crate::c::trusted::{answer, string};
 use crate::files::descriptors::{self, flag, kind};
 use crate::files::offsets;
+use crate::files::paths::{self, Path, Target};
+use crate::files::served::{self, File};
 use crate::memory;
 
 /// As the header says it: Linux's.
@@ -46,6 +51,32 @@ fn status(mode: u32, inode: u64, size: u64) -> Stat {
         size: size as i64,
         block: 4096,
         blocks: size.div_ceil(512) as i64,
+        ..Stat::default()
+    }
+}
+
+/// That of a server's file: which server it is makes the device.
+fn status_of(server: u64, words: &[u64; WORDS]) -> Stat {
+    let kind = match words[protocol::status::KIND] {
+        2 => 0o040_000,
+        3 => 0o120_000,
+        _ => 0o100_000,
+    };
+    let [modified, changed] = [
+        words[protocol::status::MODIFIED],
+        words[protocol::status::CHANGED],
+    ];
+    let [seconds, rest] = [modified / 1_000_000_000, modified % 1_000_000_000];
+    let change = [changed / 1_000_000_000, changed % 1_000_000_000];
+    Stat {
+        device: (server >> 16) + 1,
+        inode: words[protocol::status::NODE],
+        links: words[protocol::status::LINKS],
+        mode: kind | words[protocol::status::MODE] as u32 & 0o777,
+        size: words[protocol::status::SIZE] as i64,
+        block: 4096,
+        blocks: (words[protocol::status::BLOCKS] * 8) as i64,
+        times: [seconds, rest, seconds, rest, change[0], change[1]],
         ..Stat::default()
     }
 }
@@ -101,10 +132,10 @@ pub unsafe extern "C" fn read(number: c_int, to: *mut u8, length: usize) -> isiz
 /// # Safety
 /// The name is a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn open(name: *const c_char, flags: c_int, _mode: c_int) -> c_int {
+pub unsafe extern "C" fn open(name: *const c_char, flags: c_int, mode: c_int) -> c_int {
     // SAFETY: the caller says so.
     let name = unsafe { string(name) };
-    answer(descriptors::open_file(name, flags as u64))
+    answer(descriptors::open_file(name, flags as u64, mode as u32))
 }
 
 #[unsafe(no_mangle)]
@@ -125,6 +156,10 @@ pub unsafe extern "C" fn fstat(number: c_int, to: *mut Stat) -> c_int {
         kind::FILE => status_of_file(descriptor.words[0] as usize),
         kind::FOLDER => Ok(status(FOLDER, 1, 0)),
         kind::PIPE => Ok(status(PIPE, 1, 0)),
+        kind::SERVED => {
+            let file = File::of(descriptor.words);
+            file.status().map(|words| status_of(file.word, &words))
+        }
         kind::SOCKET => Ok(status(SOCKET, 1, 0)),
         _ => Ok(status(DEVICE, 1, 0)),
     });
@@ -132,19 +167,25 @@ pub unsafe extern "C" fn fstat(number: c_int, to: *mut Stat) -> c_int {
     answer(result.map(|status| unsafe { to.write(status) }).map(|()| 0))
 }
 
+/// What is known of what a path stands for.
+fn status_at(name: &[u8], flags: u32) -> Result<Stat, Errno> {
+    let mut path = Path::of(name)?;
+    match paths::follow(&mut path, flags, 0)? {
+        Target::Archive => Ok(status(FOLDER, 1, 0)),
+        Target::File(_) if path.is_folder => Err(errno::NOTDIR),
+        Target::File(index) => status_of_file(index),
+        Target::Console | Target::Null => Ok(status(DEVICE, 1, 0)),
+        Target::Served(server, words) => Ok(status_of(server.word(), &words)),
+    }
+}
+
 /// # Safety
 /// The name is a string, and the memory is the caller's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn stat(name: *const c_char, to: *mut Stat) -> c_int {
     // SAFETY: the caller says so.
-    let name = unsafe { string(name) };
-    let result = match name {
-        b"/" | b"." | b"./" => Ok(status(FOLDER, 1, 0)),
-        _ => archive::index_of(name)
-            .ok_or(errno::NOENT)
-            .and_then(status_of_file),
-    };
-    // SAFETY: the caller says so.
+    let result = status_at(unsafe { string(name) }, walk::FOLLOW);
+    // SAFETY: as above.
     answer(result.map(|status| unsafe { to.write(status) }).map(|()| 0))
 }
 
@@ -152,8 +193,10 @@ pub unsafe extern "C" fn stat(name: *const c_char, to: *mut Stat) -> c_int {
 /// As [`stat`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lstat(name: *const c_char, to: *mut Stat) -> c_int {
-    // SAFETY: as there.
-    unsafe { stat(name, to) }
+    // SAFETY: the caller says so.
+    let result = status_at(unsafe { string(name) }, 0);
+    // SAFETY: as above.
+    answer(result.map(|status| unsafe { to.write(status) }).map(|()| 0))
 }
 
 /// # Safety
@@ -164,7 +207,7 @@ pub unsafe extern "C" fn access(name: *const c_char, mode: c_int) -> c_int {
     // SAFETY: the caller says so.
     let there = unsafe { stat(name, &raw mut status) };
     match there {
-        0 if mode & 2 != 0 => answer(Err(errno::ROFS)),
+        0 if mode & 2 != 0 && status.device == 0 => answer(Err(errno::ROFS)),
         there => there,
     }
 }
@@ -236,31 +279,172 @@ pub unsafe extern "C" fn pipe2(ends: *mut c_int, flags: c_int) -> c_int {
     )
 }
 
-macro_rules! read_only {
-    ($($name:ident)*) => {
-        $(
-            #[unsafe(no_mangle)]
-            extern "C" fn $name() -> c_int {
-                answer(Err(errno::ROFS))
-            }
-        )*
-    };
+/// The file of a server that a descriptor is of, or an error.
+fn file(number: c_int) -> Result<File, Errno> {
+    descriptors::served(descriptors::get(number)?).ok_or(errno::INVAL)
 }
-read_only! { link unlink mkdir rmdir rename chmod ftruncate truncate symlink utimes }
 
-/// Nothing is written that could be lost.
+/// # Safety
+/// Strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn link(from: *const c_char, to: *const c_char) -> c_int {
+    // SAFETY: the caller says so.
+    let (from, to) = unsafe { (string(from), string(to)) };
+    answer(served::link(from, to).map(|()| 0))
+}
+
+/// # Safety
+/// Strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn symlink(target: *const c_char, name: *const c_char) -> c_int {
+    // SAFETY: the caller says so.
+    let (target, name) = unsafe { (string(target), string(name)) };
+    answer(served::make(name, Kind::Link, 0o777, target).map(|()| 0))
+}
+
+/// # Safety
+/// A string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unlink(name: *const c_char) -> c_int {
+    // SAFETY: the caller says so.
+    let name = unsafe { string(name) };
+    answer(served::remove(name, false).map(|()| 0))
+}
+
+/// # Safety
+/// A string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mkdir(name: *const c_char, mode: u32) -> c_int {
+    // SAFETY: the caller says so.
+    let name = unsafe { string(name) };
+    answer(served::make(name, Kind::Folder, mode, b"").map(|()| 0))
+}
+
+/// # Safety
+/// A string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rmdir(name: *const c_char) -> c_int {
+    // SAFETY: the caller says so.
+    let name = unsafe { string(name) };
+    answer(served::remove(name, true).map(|()| 0))
+}
+
+/// # Safety
+/// Strings.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
+    // SAFETY: the caller says so.
+    let (from, to) = unsafe { (string(from), string(to)) };
+    answer(served::rename(from, to).map(|()| 0))
+}
+
+/// # Safety
+/// A string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn chmod(name: *const c_char, mode: u32) -> c_int {
+    // SAFETY: the caller says so.
+    let name = unsafe { string(name) };
+    answer(served::change(name, Operation::SetMode, mode.into()).map(|()| 0))
+}
+
+/// # Safety
+/// A string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn truncate(name: *const c_char, length: i64) -> c_int {
+    // SAFETY: the caller says so.
+    let name = unsafe { string(name) };
+    let length = u64::try_from(length).map_err(|_| errno::INVAL);
+    let cut = length.and_then(|length| served::change(name, Operation::SetLength, length));
+    answer(cut.map(|()| 0))
+}
+
+/// # Safety
+/// A string; two times of two words, or null: now.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn utimes(name: *const c_char, times: *const [[i64; 2]; 2]) -> c_int {
+    // SAFETY: the caller says so.
+    let (name, times) = unsafe { (string(name), times.as_ref()) };
+    let time = match times {
+        None => time::now() * 1_000_000_000,
+        Some([_, [seconds, micro]]) => (seconds * 1_000_000 + micro).max(0) as u64 * 1000,
+    };
+    answer(served::change(name, Operation::SetModified, time).map(|()| 0))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn ftruncate(number: c_int, length: i64) -> c_int {
+    let writes = descriptors::get(number).map(|found| found.flags & flag::ACCESS != 0);
+    answer(match writes {
+        Ok(true) => file(number)
+            .and_then(|file| file.set_length(length))
+            .map(|()| 0),
+        Ok(false) => Err(errno::INVAL),
+        Err(error) => Err(error),
+    })
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn fsync(number: c_int) -> c_int {
-    answer(descriptors::get(number).map(|_| 0))
+    let found = descriptors::get(number);
+    answer(found.and_then(|found| match descriptors::served(found) {
+        Some(file) => file.synchronise().map(|()| 0),
+        None => Ok(0),
+    }))
 }
 
+/// Nothing is kept back here; what servers keep back `fsync` sees to.
 #[unsafe(no_mangle)]
 extern "C" fn sync() {}
 
-/// There are no links.
+/// # Safety
+/// A string, and room for so many bytes.
 #[unsafe(no_mangle)]
-extern "C" fn readlink() -> isize {
-    answer(Err(errno::INVAL))
+pub unsafe extern "C" fn readlink(name: *const c_char, to: *mut u8, room: usize) -> isize {
+    if room == 0 {
+        return answer(Err(errno::INVAL));
+    }
+    // SAFETY: the caller says so.
+    let (name, to) = unsafe { (string(name), slice::from_raw_parts_mut(to, room)) };
+    answer(served::target(name, to).map(|length| length as isize))
+}
+
+/// # Safety
+/// A string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn chdir(name: *const c_char) -> c_int {
+    // SAFETY: the caller says so.
+    let name = unsafe { string(name) };
+    let moved = Path::of(name).and_then(|mut path| {
+        path.is_folder = true;
+        match paths::follow(&mut path, walk::FOLLOW | walk::FOLDER, 0)? {
+            Target::Archive | Target::Served(..) => paths::set_current(&path),
+            Target::File(_) | Target::Console | Target::Null => return Err(errno::NOTDIR),
+        }
+        Ok(())
+    });
+    answer(moved.map(|()| 0))
+}
+
+/// # Safety
+/// Room for so many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getcwd(to: *mut u8, room: usize) -> *mut u8 {
+    let path = paths::current();
+    let bytes = path.bytes();
+    if to.is_null() || room <= bytes.len() {
+        let error = if to.is_null() {
+            errno::INVAL
+        } else {
+            errno::RANGE
+        };
+        let _: c_int = answer(Err(error));
+        return core::ptr::null_mut();
+    }
+    // SAFETY: the caller says so.
+    let room = unsafe { slice::from_raw_parts_mut(to, room) };
+    room[..bytes.len()].copy_from_slice(bytes);
+    room[bytes.len()] = 0;
+    to
 }
 
 /// An entry of a folder, as the header says it.
@@ -291,7 +475,7 @@ static mut LISTED: [Listed; FOLDERS] = [const {
 pub unsafe extern "C" fn opendir(name: *const c_char) -> usize {
     // SAFETY: the caller says so.
     let name = unsafe { string(name) };
-    let number = answer(descriptors::open_file(name, flag::FOLDER));
+    let number = answer(descriptors::open_file(name, flag::FOLDER, 0));
     (number + 1) as usize
 }
 
@@ -302,6 +486,7 @@ fn folder(handle: usize) -> Result<(i32, u64), Errno> {
     let descriptor = descriptors::get(number)?;
     match descriptor.kind {
         kind::FOLDER => Ok((number, descriptor.words[1])),
+        kind::SERVED => Ok((number, File::of(descriptor.words).place())),
         _ => Err(errno::NOTDIR),
     }
 }
@@ -311,6 +496,25 @@ extern "C" fn readdir(handle: usize) -> *const Listed {
     let Ok((number, place)) = folder(handle) else {
         return core::ptr::null();
     };
+    if let Ok(file) = file(number) {
+        return match file.next_entry() {
+            Ok(Some((entry, name))) => list(
+                number,
+                Listed {
+                    inode: entry.node,
+                    offset: entry.next as i64,
+                    length: size_of::<Listed>() as u16,
+                    kind: listed_kind(entry.kind),
+                    name,
+                },
+            ),
+            Ok(None) => core::ptr::null(),
+            Err(error) => {
+                let _: c_int = answer(Err(error));
+                core::ptr::null()
+            }
+        };
+    }
     let offset = offsets::word(place);
     let index = offset.fetch_add(1, Relaxed);
     let entry: Option<&Entry> = archive::files().get(index as usize);
@@ -319,18 +523,36 @@ extern "C" fn readdir(handle: usize) -> *const Listed {
     };
     let mut name = [0; 256];
     name[..NAME].copy_from_slice(&entry.name);
+    list(
+        number,
+        Listed {
+            inode: index + 2,
+            offset: index as i64,
+            length: size_of::<Listed>() as u16,
+            kind: listed_kind(Kind::File as u32),
+            name,
+        },
+    )
+}
+
+/// What an entry is of, as C says it.
+fn listed_kind(kind: u32) -> u8 {
+    match kind {
+        1 => 8,
+        2 => 4,
+        3 => 10,
+        _ => 0,
+    }
+}
+
+/// Shows an entry, until the next one of the same folder.
+fn list(number: c_int, entry: Listed) -> *const Listed {
     // SAFETY: only this function writes there, and C reads what it gave until it is called again.
     unsafe {
         let listed = (&raw mut LISTED)
             .cast::<Listed>()
             .add(number as usize % FOLDERS);
-        listed.write(Listed {
-            inode: index + 2,
-            offset: index as i64,
-            length: size_of::<Listed>() as u16,
-            kind: 8,
-            name,
-        });
+        listed.write(entry);
         listed
     }
 }
