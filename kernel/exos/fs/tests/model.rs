@@ -145,11 +145,8 @@ fn what_is_held_lives_until_it_is_released_or_the_power_goes() {
     }
 }
 
-#[test]
-fn folders_are_a_tree() {
-    let mut frames = vec![Block::ZERO; FRAMES];
-    let mut files =
-        FileSystem::mount(new_disk(1024), &mut frames, Lru::new(), Ticks::new()).unwrap();
+/// What is refused of folders, by whichever file system.
+fn refuse_what_makes_no_tree(files: &mut dyn Files) {
     let root = files.root();
     let above = files.create(root, b"a", Kind::Folder, 0o755, b"").unwrap();
     let below = files.create(above, b"b", Kind::Folder, 0o755, b"").unwrap();
@@ -170,4 +167,13 @@ fn folders_are_a_tree() {
     assert_eq!(made, Err(errno::NOENT));
     files.release(below);
     assert_eq!(files.status(below), Err(errno::STALE));
+}
+
+#[test]
+fn folders_are_a_tree() {
+    let mut frames = vec![Block::ZERO; FRAMES];
+    let mut files =
+        FileSystem::mount(new_disk(1024), &mut frames, Lru::new(), Ticks::new()).unwrap();
+    refuse_what_makes_no_tree(&mut files);
+    refuse_what_makes_no_tree(&mut Memory::new(Owned::new(8)));
 }

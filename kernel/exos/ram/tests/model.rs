@@ -122,31 +122,6 @@ fn what_is_held_lives_without_names() {
 }
 
 #[test]
-fn folders_are_a_tree() {
-    let mut files = Memory::new(Owned::new(8));
-    let root = files.root();
-    let above = files.create(root, b"a", Kind::Folder, 0o755, b"").unwrap();
-    let below = files.create(above, b"b", Kind::Folder, 0o755, b"").unwrap();
-    let file = files.create(root, b"f", Kind::File, 0o755, b"").unwrap();
-    assert_eq!(files.rename((root, b"a"), (below, b"c")), Err(errno::INVAL));
-    assert_eq!(files.rename((root, b"a"), (above, b"c")), Err(errno::INVAL));
-    assert_eq!(files.rename((root, b"f"), (root, b"a")), Err(errno::ISDIR));
-    assert_eq!(files.rename((root, b"a"), (root, b"f")), Err(errno::NOTDIR));
-    assert_eq!(files.remove(root, b"a", true), Err(errno::NOTEMPTY));
-    assert_eq!(files.remove(root, b"a", false), Err(errno::ISDIR));
-    assert_eq!(files.remove(root, b"f", true), Err(errno::NOTDIR));
-    assert_eq!(files.link(above, root, b"l"), Err(errno::PERM));
-    assert_eq!(files.look_up(file, b"x"), Err(errno::NOTDIR));
-    // Who has a folder open that was removed makes nothing in it any more.
-    files.hold(below).unwrap();
-    files.remove(above, b"b", true).unwrap();
-    let made = files.create(below, b"x", Kind::File, 0o644, b"");
-    assert_eq!(made, Err(errno::NOENT));
-    files.release(below);
-    assert_eq!(files.status(below), Err(errno::STALE));
-}
-
-#[test]
 fn a_full_memory_takes_what_fits() {
     let mut files = Memory::new(Owned::new(2));
     let root = files.root();
