@@ -10,6 +10,7 @@
 //! | [`mailbox`] | the page that a process shares with the registry |
 //! | [`directory`] | what the archive has |
 //! | [`file`] | what a file system is for those who use it |
+//! | [`protocol`] | how processes ask a server of files |
 //! | [`service`] | what processes offer to all others |
 //! | [`network`] | what the service `net` says of the network |
 //! | [`errno`], [`signal`] | numbers as C's library has them |
@@ -22,6 +23,7 @@ pub mod errno;
 pub mod file;
 pub mod mailbox;
 pub mod network;
+pub mod protocol;
 pub mod request;
 pub mod service;
 pub mod signal;

@@ -79,9 +79,11 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         let (name, value) = parameter.split_once('=').ok_or("--set: it is NAME=VALUE")?;
         files.push((name.to_owned(), value.as_bytes().to_vec()));
     }
-    if arguments.network != Network::None {
-        files.push(("services.list".to_owned(), b"netd\n".to_vec()));
-    }
+    let services: &[u8] = match arguments.network {
+        Network::None => b"ramd /tmp\n",
+        _ => b"ramd /tmp\nnetd\n",
+    };
+    files.push(("services.list".to_owned(), services.to_vec()));
     files.extend(made.programs);
     files.extend(extensions::make()?);
     if arguments.network != Network::None {

@@ -41,6 +41,7 @@ pub(super) fn copy() -> Result<u32, Errno> {
     };
     let begun = fill(&space, made.pid)
         .map_err(refusal)
+        .and_then(|()| files::tell_child(made.pid))
         .and_then(|()| registry::begin(made.pid));
     COPY.store(false, Relaxed);
     space::close_windows();
@@ -137,6 +138,7 @@ pub fn go_on_if_copy() {
     books::forget_own_number();
     entry::install_again();
     crate::memory::in_copy();
+    files::in_copy();
     crate::ipc::begin();
     trusted::set_fs(FS.load(Relaxed));
     signals::begin_copy();

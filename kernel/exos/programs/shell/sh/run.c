@@ -87,8 +87,6 @@ void execute(char **word)
 			if (!*path)
 				break;
 		}
-		if (why == ENOENT)
-			execve(word[0], word, variables);
 	}
 	struct stat status;
 	if (why == ENOEXEC && stat(file, &status) == 0 && S_ISREG(status.st_mode)) {
@@ -500,7 +498,7 @@ static int grouped(struct node *node, int last)
 		if (last)
 			status = run(node->first, 1);
 		else
-			status = in_child(node);
+			status = in_child(node->first);
 		break;
 	default: break;
 	}

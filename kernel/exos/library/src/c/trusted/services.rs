@@ -63,3 +63,12 @@ extern "C" fn exos_blocks(count: u64) -> c_long {
 extern "C" fn exos_holdings(count: c_uint) -> c_int {
     answer(registry::holdings(count.into()).map(|count| count as c_int))
 }
+
+/// # Safety
+/// A string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn exos_files_in_memory(name: *const c_char, pages: c_uint) -> c_int {
+    // SAFETY: the caller says so.
+    let name = unsafe { string(name) };
+    answer(Err(crate::files::ram::serve(name, pages)))
+}

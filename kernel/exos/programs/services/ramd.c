@@ -1,0 +1,13 @@
+/* Files in memory: ramd [NAME [PAGES]]. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <exos/files.h>
+
+int main(int count, char **words)
+{
+	const char *name = count > 1 ? words[1] : "/tmp";
+	exos_files_in_memory(name, count > 2 ? strtoul(words[2], NULL, 10) : 16384);
+	perror("ramd");
+	return 1;
+}
