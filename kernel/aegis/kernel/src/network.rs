@@ -10,7 +10,7 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis_abi::device::{FRAME, PIECES};
+use postern_aegis_abi::device::{FRAME, OWN_FRAME, PIECES};
 use postern_aegis_abi::{Context, Error, PAGE};
 use postern_aegis_books::Hardware;
 use postern_aegis_virtio::{Buffer, Refusal};
@@ -241,7 +241,9 @@ fn arrive(page: u32, length: usize) {
     record.arrived.fetch_add(1, Relaxed);
     let filled = &FILLED[page.wrapping_sub(window::buffers().start) as usize % FILLED.len()];
     filled.fetch_max(length as u32, Relaxed);
-    if !FRAME.contains(&length) {
+    // What says that this machine has sent it has not: that comes back without the device.
+    let own = record.address.load(Relaxed);
+    if !FRAME.contains(&length) || address_at(page, AT + 6) == own {
         record.unclaimed.fetch_add(1, Relaxed);
         return;
     }
@@ -294,13 +296,17 @@ fn deliver((endpoint, age): (usize, u64), page: u32, length: usize, time: u64) {
     if !books().is_bound(endpoint, age) {
         return;
     }
+    device::with_frame(page, AT, length, |frame| tell(endpoint, frame, time));
+}
+
+/// A frame goes to the ring of an endpoint that is there. The lock of holdings is held.
+fn tell(endpoint: usize, frame: &[u8], time: u64) {
+    let holding = books().holding(endpoint);
     let owner = (holding.owner.load(Relaxed), holding.birth.load(Relaxed));
-    let what = length as u64 | (endpoint as u64) << 32;
+    let what = frame.len() as u64 | (endpoint as u64) << 32;
     let told = match holding.ring.load(Relaxed) {
         0 => Err(Error::Exhausted),
-        ring => device::with_frame(page, AT, length, |frame| {
-            books().tell(owner, ring, (what, time), Some(frame))
-        }),
+        ring => books().tell(owner, ring, (what, time), Some(frame)),
     };
     match told {
         Ok(()) => books().raise(owner.0, Context::EVENT_NETWORK),
@@ -332,7 +338,7 @@ pub fn send(caller: u16, pieces: u64, count: u64) -> Result<u64, Error> {
         };
         length += bytes as usize;
     }
-    if !FRAME.contains(&length) {
+    if !(*FRAME.start()..=OWN_FRAME).contains(&length) {
         return Err(Error::Argument);
     }
     let mut departure = Departure::default();
@@ -346,7 +352,15 @@ pub fn send(caller: u16, pieces: u64, count: u64) -> Result<u64, Error> {
         departure.pieces += 1;
         Ok(())
     });
+    if result.is_ok() && comes_back(&buffers[1]) {
+        come_back(&buffers[1..=count], length);
+        departure.take_back();
+        return Ok(0);
+    }
     let result = result.and_then(|()| {
+        if !FRAME.contains(&length) {
+            return Err(Error::Argument);
+        }
         let mut departures = hold(&network.departures);
         let place = departures.place(caller)?;
         departure.owner = caller;
@@ -357,6 +371,61 @@ pub fn send(caller: u16, pieces: u64, count: u64) -> Result<u64, Error> {
         departure.take_back();
     }
     result.map(|()| 0)
+}
+
+/// The address of Ethernet whose bytes begin at an offset in a page.
+fn address_at(page: u32, at: usize) -> u64 {
+    let words = Here.words(page);
+    let word = |index: usize| words.get(index).map_or(0, |word| word.load(Relaxed));
+    let (index, bits) = (at / 8, 8 * (at % 8));
+    let (low, high) = (word(index) >> bits, word(index + 1) << 1 << (63 - bits));
+    (low | high) << 16 >> 16
+}
+
+/// Whether a frame whose first piece this is goes to this machine itself.
+fn comes_back(first: &Buffer) -> bool {
+    let (page, at) = ((first.address >> 12) as u32, first.address as usize % PAGE);
+    first.length >= 6 && address_at(page, at) == books().machine.network.address.load(Relaxed)
+}
+
+/// The bytes of pieces of lent pages.
+fn gather(pieces: &[Buffer], frame: &mut [u8]) {
+    let bytes = pieces.iter().flat_map(|piece| {
+        let words = Here.words((piece.address >> 12) as u32);
+        let from = piece.address as usize % PAGE;
+        (from..from + piece.length as usize).map(move |at| {
+            let word = words.get(at / 8).map_or(0, |word| word.load(Relaxed));
+            (word >> (8 * (at % 8))) as u8
+        })
+    });
+    frame
+        .iter_mut()
+        .zip(bytes)
+        .for_each(|(to, byte)| *to = byte);
+}
+
+/// A frame for this machine itself while it is looked at.
+static OWN: Mutex<[u8; OWN_FRAME]> = Mutex::new([0; OWN_FRAME]);
+
+/// A frame of this machine's for itself goes to the ring of who wants it. Handlers are for what
+/// arrives: they run on processor 0.
+#[inline(never)]
+fn come_back(pieces: &[Buffer], length: usize) {
+    let (record, time) = (&books().machine.network, registers::time());
+    let mut room = hold(&OWN);
+    let frame = &mut room[..length];
+    gather(pieces, frame);
+    record.arrived.fetch_add(1, Relaxed);
+    match filters::find_of(frame) {
+        Some(found) => {
+            let _lock = books().lock_holdings();
+            if books().is_bound(found.0, found.1) {
+                books().holding(found.0).arrived.fetch_add(1, Relaxed);
+                tell(found.0, frame, time);
+            }
+        }
+        None => _ = record.unclaimed.fetch_add(1, Relaxed),
+    }
 }
 
 /// Sends a frame that is copied, for `owner`, among whose frames it counts.

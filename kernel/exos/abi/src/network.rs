@@ -48,6 +48,12 @@ pub mod counter {
     pub const MALFORMED: usize = 6;
     /// Neighbours for whom there was no place.
     pub const REFUSED: usize = 7;
+    /// Echoes that were answered.
+    pub const ECHOES: usize = 8;
+    /// Who was told that nobody is there.
+    pub const CLOSED: usize = 9;
+    /// Datagrams that came in pieces, and were put together.
+    pub const JOINED: usize = 10;
     /// How many there are.
     pub const COUNT: usize = 16;
 }

@@ -54,10 +54,10 @@ impl Ground for Claiming<'_> {
         }
         let free = self.claims.all.iter_mut().find(|place| place.is_none());
         let place = free.ok_or(errno::NOBUFS)?;
-        let filter = claim.filter(self.address);
+        let filter = claim.filter();
         let endpoint = self
             .inlet
-            .bind(filter.as_str())
+            .bind(filter.as_str(), 0)
             .map_err(|error| match error {
                 Error::Taken => errno::ADDRINUSE,
                 Error::NoDevice => errno::NETDOWN,

@@ -4,6 +4,7 @@
 use core::net::Ipv4Addr;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use postern_aegis::abi::device::BEHIND;
 use postern_aegis::entry::{self, Message};
 use postern_aegis::{Error, books, memory, println, time};
 use postern_exos_abi::errno::{self, Errno};
@@ -21,6 +22,8 @@ use crate::process::{registry, signals};
 
 /// What the service hears, and from whom it hears leases.
 const FILTER: &str = "arp or rarp or (udp dst port 68 and udp src port 67)";
+/// What nobody else hears: pieces of datagrams, and what is to be answered with an error.
+const REST: &str = "ip and not ether multicast";
 /// Parts of devices that it may have.
 const HOLDINGS: u64 = 8;
 /// Microseconds that it sleeps at most.
@@ -78,7 +81,8 @@ pub fn run() -> Result<(), Errno> {
     let _ = registry::holdings(HOLDINGS);
     let mut inlet = Inlet::new().map_err(|_| errno::NOMEM)?;
     let mut outlet = Outlet::new().map_err(|_| errno::NOMEM)?;
-    inlet.bind(FILTER).map_err(refused)?;
+    inlet.bind(FILTER, 0).map_err(refused)?;
+    inlet.bind(REST, BEHIND).map_err(refused)?;
     let mut station = Station::new(hardware, settings(), ground::random() as u32);
     let at = memory::reserve(1);
     let mut number = [0];
