@@ -154,13 +154,13 @@ mod tests {
     }
 
     /// Puts a range of some content.
-    fn put<'a>(
-        pieces: &'a mut Pieces,
+    fn put(
+        pieces: &mut Pieces,
         now: u64,
         ident: u16,
         range: core::ops::Range<usize>,
         more: bool,
-    ) -> Option<&'a [u8]> {
+    ) -> Option<&[u8]> {
         let all = content(1 << 16);
         let piece = Datagram {
             from: FROM,

@@ -53,6 +53,7 @@ pub enum Owed {
 pub struct Connection {
     pub(super) state: State,
     pub(super) from: u32,
+    pub(super) to: u32,
     pub(super) from_port: u16,
     pub(super) port: u16,
     pub(super) template: Template,
@@ -107,6 +108,7 @@ impl Connection {
         Connection {
             state: State::Free,
             from: 0,
+            to: 0,
             from_port: 0,
             port: 0,
             template: Template::new(([0; 6], 0, 0), ([0; 6], 0, 0)),

@@ -59,7 +59,7 @@ impl Table {
             let slot = *self.index.get(begin.wrapping_add(step) & mask)?;
             let connection = self.get(slot)?;
             let same = connection.from == segment.from && connection.from_port == segment.from_port;
-            if same && connection.port == segment.port {
+            if same && connection.port == segment.port && connection.to == segment.to {
                 return Some(slot);
             }
         }
