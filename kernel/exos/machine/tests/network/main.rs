@@ -1,6 +1,8 @@
 //! The network of ExOS, with this machine's own sockets at the other end: a server in the guest
 //! that sends back what comes, through a forwarded port.
 
+mod tools;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::sync::mpsc;
@@ -54,7 +56,7 @@ fn guest_with(script: &str, processors: u32, more: &[(&str, &str)]) -> Option<Gu
     let port = free_port();
     let machine = Machine {
         processors,
-        limit: Duration::from_secs(180),
+        limit: Duration::from_secs(600),
         user: Some(User {
             forwards: vec![(port, 7)],
             restricted: false,
@@ -64,7 +66,10 @@ fn guest_with(script: &str, processors: u32, more: &[(&str, &str)]) -> Option<Gu
     let (says, lines) = mpsc::channel();
     let runs = thread::spawn(move || {
         machine
-            .run(&software, |line| _ = says.send(line.to_owned()))
+            .run(&software, |line| {
+                println!("guest: {line}");
+                _ = says.send(line.to_owned());
+            })
             .expect("a machine")
     });
     Some(Guest {
