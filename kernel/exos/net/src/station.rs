@@ -74,9 +74,9 @@ impl Station {
         }
     }
 
-    /// A handler answers questions for the address from now on.
-    pub fn is_answered(&mut self) {
-        self.answers = false;
+    /// Whether a handler answers questions for the address from now on.
+    pub fn set_answered(&mut self, answered: bool) {
+        self.answers = !answered;
     }
 
     /// Who is where.
@@ -263,6 +263,7 @@ impl Station {
 
     /// A frame came.
     pub fn frame(&mut self, now: u64, bytes: &[u8], out: &mut impl FnMut(&[u8])) {
+        self.count(counter::FRAMES);
         let Some(frame) = Frame::read(bytes) else {
             return self.count(counter::MALFORMED);
         };

@@ -56,6 +56,11 @@ impl Inlet {
         calls::bind(filter, priority, self.ring.page())
     }
 
+    /// Has an endpoint's frames go to a handler first, and here if that is not done with them.
+    pub fn direct(&self, endpoint: usize, handler: usize) -> Result<(), Error> {
+        calls::direct(endpoint, self.ring.page(), handler).map(drop)
+    }
+
     /// Whether there is a frame.
     pub fn has_some(&self) -> bool {
         self.current.is_some() || trusted::filled(self.ring_at()) != self.done
