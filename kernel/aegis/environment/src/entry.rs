@@ -246,9 +246,9 @@ pub fn wake(environment: u16) -> Result<(), Error> {
 }
 
 /// Slices that begin, and in which a called procedure has not answered, before its caller goes on with
-/// [`Error::Again`].
-pub fn set_patience(slices: u32) {
-    PATIENCE.store(slices, Relaxed);
+/// [`Error::Again`]; how many they were before.
+pub fn set_patience(slices: u32) -> u32 {
+    PATIENCE.swap(slices, Relaxed)
 }
 
 static PATIENCE: AtomicU32 = AtomicU32::new(4096);

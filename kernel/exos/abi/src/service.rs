@@ -143,6 +143,25 @@ impl Services {
         None
     }
 
+    /// The service of a place, and its name, ended by a zero.
+    pub fn at(&self, place: usize) -> Option<(Found, [u8; NAME])> {
+        let one = self.all.get(place)?;
+        for _ in 0..LOOKS {
+            let before = self.changes.load(Acquire);
+            let mut name = [0; NAME];
+            let found = one.found(&mut |bytes| {
+                name[..bytes.len()].copy_from_slice(bytes);
+                true
+            });
+            core::sync::atomic::fence(Acquire);
+            if before.is_multiple_of(2) && self.changes.load(Relaxed) == before {
+                return found.map(|found| (found, name));
+            }
+            core::hint::spin_loop();
+        }
+        None
+    }
+
     /// The service of a name.
     pub fn named(&self, name: &[u8]) -> Option<Found> {
         self.find(|other| other == name)

@@ -16,7 +16,8 @@ use crate::process::{registry, signals};
 /// Bytes of a server's place: the area, of which the last page is that of answers.
 const AREA: u64 = 8 * PAGE as u64;
 
-/// Slices in which a server may be busy, before it is as if it were broken.
+/// Slices in which a server may be busy, or silent, before it is as if it were broken: a disk may
+/// have much to write.
 const PATIENCE: u32 = 1 << 16;
 
 /// A server.
@@ -112,6 +113,13 @@ fn service(server: Server) -> Result<&'static Service, Errno> {
 
 /// Calls a server once.
 fn ask(server: Server, words: [u64; 4]) -> Result<u64, Errno> {
+    let former = entry::set_patience(PATIENCE);
+    let answer = ask_patiently(server, words);
+    entry::set_patience(former);
+    answer
+}
+
+fn ask_patiently(server: Server, words: [u64; 4]) -> Result<u64, Errno> {
     let environment = service(server)?.environment.load(Relaxed) as u16;
     if books::is_self(environment) {
         return Err(errno::BUSY);

@@ -69,7 +69,7 @@ fn status_of(server: u64, words: &[u64; WORDS]) -> Stat {
         mode: kind | words[protocol::status::MODE] as u32 & 0o777,
         size: words[protocol::status::SIZE] as i64,
         block: 4096,
-        blocks: (words[protocol::status::BLOCKS] * 8) as i64,
+        blocks: words[protocol::status::BLOCKS].wrapping_mul(8) as i64,
         times: [seconds, rest, seconds, rest, change[0], change[1]],
         ..Stat::default()
     }
