@@ -33,6 +33,15 @@ static inline int signal_number(const char *name)
 	return -1;
 }
 
+/* A signal's name; NULL: it has none. */
+static inline const char *signal_name(int number)
+{
+	for (size_t each = 0; each < sizeof SIGNALS / sizeof *SIGNALS; each++)
+		if (SIGNALS[each].number == number)
+			return SIGNALS[each].name;
+	return NULL;
+}
+
 /* kill [-SIGNAL | -s SIGNAL] PID..., kill -l. */
 static inline int kill_by_words(char **word, int count, int (*complain)(const char *what, const char *why))
 {

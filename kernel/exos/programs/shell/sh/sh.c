@@ -26,7 +26,7 @@ int complain(const char *what, const char *why)
 
 static int usage(void)
 {
-	fputs("sh: sh [-efux] [-c TEXT | FILE] [WORD...]\n", stderr);
+	fputs("sh: sh [-aCefnux] [-o NAME] [-c TEXT | FILE] [WORD...]\n", stderr);
 	return 2;
 }
 
@@ -40,16 +40,22 @@ int main(int count, char **arguments)
 	shell.self = getpid();
 	shell.name = count ? arguments[0] : "sh";
 	import_variables(environ);
+	char number[16];
+	snprintf(number, sizeof number, "%d", (int)getppid());
+	set_variable("PPID", number);
 	for (; at < count && arguments[at][0] == '-' && arguments[at][1]; at++) {
 		for (const char *letter = arguments[at] + 1; *letter; letter++)
 			switch (*letter) {
 			case 'c': reads_text = 1; break;
-			case 'e': shell.strict = 1; break;
-			case 'f': shell.plain = 1; break;
-			case 'u': shell.bound = 1; break;
-			case 'x': shell.traced = 1; break;
 			case 's': case 'i': break;
-			default: return usage();
+			case 'o':
+				if (at + 1 == count || !set_named_option(arguments[++at], 1))
+					return usage();
+				letter = "o";
+				break;
+			default:
+				if (!set_option(*letter, 1))
+					return usage();
 			}
 	}
 	if (reads_text) {
@@ -60,7 +66,7 @@ int main(int count, char **arguments)
 			shell.name = arguments[at++];
 		shell.arguments = arguments + at;
 		shell.count = count - at;
-		return run_input(input_of_text(text));
+		leave_shell(run_input(input_of_text(text)));
 	}
 	if (at < count) {
 		int file = open(arguments[at], O_RDONLY);
@@ -78,11 +84,11 @@ int main(int count, char **arguments)
 		shell.name = arguments[at++];
 		shell.arguments = arguments + at;
 		shell.count = count - at;
-		return run_input(input_of_file(file));
+		leave_shell(run_input(input_of_file(file)));
 	}
 	if (!isatty(STDIN_FILENO))
-		return run_input(input_of_file(STDIN_FILENO));
+		leave_shell(run_input(input_of_file(STDIN_FILENO)));
 	shell.asks = 1;
 	signal(SIGINT, SIG_IGN);
-	return run_input(input_of_terminal());
+	leave_shell(run_input(input_of_terminal()));
 }
