@@ -303,6 +303,9 @@ pub fn act_on(number: u32, action: Option<Action>) -> Result<Action, Errno> {
         once: is(&ONCE),
     };
     if let Some(action) = action {
+        // What has come before is acted on as it was to be then: a new handler would otherwise be
+        // called for a child that has been waited for.
+        poll();
         let set = |set: &AtomicU64, on: bool| match on {
             true => set.fetch_or(bit, Relaxed),
             false => set.fetch_and(!bit, Relaxed),
@@ -315,6 +318,9 @@ pub fn act_on(number: u32, action: Option<Action>) -> Result<Action, Errno> {
         set(&RESTART, action.restart);
         set(&ONCE, action.once);
         HANDLERS[index].store(action.handler, Relaxed);
+        if action.handler == IGNORE {
+            PENDING.fetch_and(!bit, Relaxed);
+        }
     }
     Ok(former)
 }
