@@ -76,6 +76,30 @@ int exos_limit(int what, uint64_t value);
 /* More pages for this process: how many it may have, or -1. */
 int exos_room(uint64_t pages);
 
+/* What a process has used, by the books that everybody reads. */
+struct exos_usage {
+	/* Slices that it had, and its children that were waited for. */
+	uint64_t slices;
+	uint64_t children;
+	/* Pages that it has, and may have. */
+	uint32_t pages;
+	uint32_t room;
+};
+
+/* -1 and ESRCH: there is no such process. */
+int exos_usage(pid_t pid, struct exos_usage *usage);
+
+/* What the machine has. */
+struct exos_machine {
+	uint32_t pages;
+	uint32_t free;
+	uint32_t processors;
+	/* Slices of the first processor since it began. */
+	uint64_t ticks;
+};
+
+void exos_machine(struct exos_machine *machine);
+
 /* Asks the registry with five words as they are; the answer stands in their place. */
 int exos_ask(uint64_t words[5]);
 

@@ -52,6 +52,59 @@ pub fn times() -> [u64; 2] {
     })
 }
 
+/// What a process has used: `struct exos_usage` of `<exos/process.h>`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Slices that it had.
+    pub slices: u64,
+    /// Slices of children of its that were waited for.
+    pub children: u64,
+    /// Pages that it has.
+    pub pages: u32,
+    /// Pages that it may have.
+    pub room: u32,
+}
+
+/// What a process has used; none: there is no such process. Who has ended has no pages.
+pub fn usage(pid: u32) -> Option<Usage> {
+    let record = registry::find(pid)?;
+    let number = record.environment.load(Relaxed);
+    let body = books::environment(number);
+    let lives = books::lives(number) && body.birth.load(Relaxed) == record.birth.load(Relaxed);
+    let of_it = |word: u64| if lives { word } else { 0 };
+    Some(Usage {
+        slices: record.ran_before.load(Relaxed) + of_it(body.ran.load(Relaxed)),
+        children: record.children_ran.load(Relaxed),
+        pages: of_it(body.pages.load(Relaxed).into()) as u32,
+        room: of_it(body.pages_limit.load(Relaxed).into()) as u32,
+    })
+}
+
+/// What there is: `struct exos_machine` of `<exos/process.h>`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Machine {
+    /// Pages.
+    pub pages: u32,
+    /// Pages that nobody has.
+    pub free: u32,
+    /// Processors.
+    pub processors: u32,
+    /// Slices of the first processor.
+    pub ticks: u64,
+}
+
+/// What the machine has.
+pub fn machine() -> Machine {
+    Machine {
+        pages: books::pages().len() as u32,
+        free: books::machine().free.load(Relaxed),
+        processors: slices::processors() as u32,
+        ticks: ticks(),
+    }
+}
+
 /// Slices that went by on the first processor.
 pub fn ticks() -> u64 {
     slices::ticks(0)

@@ -325,6 +325,30 @@ extern "C" fn exos_room(pages: u64) -> c_int {
     answer(registry::room(pages).map(|room| room as c_int))
 }
 
+/// `struct exos_usage` of `<exos/process.h>`.
+///
+/// # Safety
+/// Memory of the caller's for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn exos_usage(pid: c_int, to: *mut own::Usage) -> c_int {
+    let found = positive(pid).and_then(|pid| own::usage(pid).ok_or(errno::SRCH));
+    answer(found.map(|usage| {
+        // SAFETY: the caller says so.
+        unsafe { to.write(usage) };
+        0
+    }))
+}
+
+/// `struct exos_machine` of `<exos/process.h>`.
+///
+/// # Safety
+/// Memory of the caller's for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn exos_machine(to: *mut own::Machine) {
+    // SAFETY: the caller says so.
+    unsafe { to.write(own::machine()) };
+}
+
 /// Asks the registry with words as they are: for tests of what it makes of nonsense.
 ///
 /// # Safety
