@@ -61,7 +61,7 @@ fn fill(space: &Space, pid: u32) -> Result<(), Error> {
     let page = |at: u64| at & !(PAGE as u64 - 1);
     let hot = page(top - HOT)..page(top) + PAGE as u64;
     crate::memory::share(space.target, hot.clone(), &mut keep)?;
-    for at in hot.step_by(PAGE) {
+    for at in hot.clone().step_by(PAGE) {
         if memory::page_at(at).is_some() {
             space.copy(at, memory::flags_at(at))?;
         }
@@ -86,6 +86,9 @@ fn fill(space: &Space, pid: u32) -> Result<(), Error> {
     files::inherit(space)?;
     // Pipes and shared memory are inherited already.
     crate::memory::each_unknown(area::START..area::END, |at| share_or_copy(space, at))?;
+    for at in crate::memory::stored_since(&hot) {
+        space.copy(at, memory::flags_at(at))?;
+    }
     for at in crate::memory::eager() {
         space.copy(at, Mapping::WRITE)?;
     }
