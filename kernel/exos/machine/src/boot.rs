@@ -1,17 +1,19 @@
 //! `boot`: any program as the first process, at the terminal or for some time.
 
 use std::error::Error;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use postern_aegis_machine::emulator::{Machine, User};
+use postern_aegis_machine::status::Status;
+use postern_exos_abi::request::AGAIN;
 use postern_exos_machine::{build, extensions, programs, site, software};
 
 /// Boot a program as the first process
 #[derive(Args)]
 pub struct Arguments {
     /// What the first process is called with
-    #[arg(default_value = "sh")]
+    #[arg(default_value = "sh -l")]
     line: String,
     /// Files for the archive: `NAME=PATH`
     #[arg(short, long = "file", value_name = "NAME=PATH")]
@@ -101,12 +103,18 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         }),
         ..Machine::default()
     };
-    let status = match arguments.limit {
-        None => machine.attend(&software)?,
-        Some(limit) => {
-            machine.limit = Duration::from_secs(limit);
-            machine.run(&software, |line| println!("{line}"))?.status
+    machine.limit = arguments.limit.map_or(machine.limit, Duration::from_secs);
+    let begun = Instant::now();
+    let status = loop {
+        let status = match arguments.limit {
+            None => machine.attend(&software)?,
+            Some(_) => machine.run(&software, |line| println!("{line}"))?.status,
+        };
+        let left = machine.limit.saturating_sub(begun.elapsed());
+        if status != Status::Stopped(AGAIN) || arguments.limit.is_some() && left.is_zero() {
+            break status;
         }
+        eprintln!("exos-machine: it begins again");
     };
     eprintln!("exos-machine: {status}");
     Ok(status.is_well())

@@ -121,7 +121,12 @@ fn hostile_scripts_do_what_they_do_in_another_shell() {
     let commands = programs::of("shell").expect("the shell");
     let program = commands.iter().find(|program| program.name == "sh");
     let built = Command::new("gcc")
-        .args(["-O1", "-g", "-fsanitize=undefined", "-fno-sanitize-recover=all"])
+        .args([
+            "-O1",
+            "-g",
+            "-fsanitize=undefined",
+            "-fno-sanitize-recover=all",
+        ])
         .args(&program.expect("the shell").flags)
         .args(&program.expect("the shell").sources)
         .arg("-o")

@@ -1,4 +1,4 @@
-/* How long the machine runs, in slices of its first processor, and how many processes live. */
+/* How long the machine runs, and how many processes live. */
 #include "tool.h"
 
 #include <exos/process.h>
@@ -10,8 +10,8 @@ int main(int count, char **arguments)
 	if (optind < count)
 		usage("");
 	exos_machine(&machine);
-	unsigned long long ticks = machine.ticks, second = sysconf(_SC_CLK_TCK) > 0 ? sysconf(_SC_CLK_TCK) : 100;
-	printf("up %llu:%02llu:%02llu, %llu slices, %u processes, %u processors\n", ticks / second / 3600, ticks / second / 60 % 60,
-	       ticks / second % 60, ticks, (unsigned)exos_table()->living, machine.processors);
+	unsigned long long seconds = machine.ticks / 1000;
+	printf("up %llu:%02llu:%02llu, %u processes, %u processors\n", seconds / 3600, seconds / 60 % 60, seconds % 60,
+	       (unsigned)exos_table()->living, machine.processors);
 	return finished();
 }

@@ -333,6 +333,10 @@ static struct node *pipeline(struct lexer *lexer)
 	if (is_word(lexer, "!") || is_word(lexer, "time")) {
 		struct node *node = make(lexer, is_word(lexer, "!") ? NOT : TIMED);
 		lex(lexer);
+		if (node->kind == TIMED && is_word(lexer, "-p")) {
+			node->special = 1;
+			lex(lexer);
+		}
 		node->first = pipeline(lexer);
 		return node;
 	}

@@ -26,13 +26,13 @@ int complain(const char *what, const char *why)
 
 static int usage(void)
 {
-	fputs("sh: sh [-aCefnux] [-o NAME] [-c TEXT | FILE] [WORD...]\n", stderr);
+	fputs("sh: sh [-aCeflnux] [-o NAME] [-c TEXT | FILE] [WORD...]\n", stderr);
 	return 2;
 }
 
 int main(int count, char **arguments)
 {
-	int at = 1, reads_text = 0;
+	int at = 1, reads_text = 0, begins = 0;
 #ifdef __exos__
 	/* For copies of copies of it, which have the same limit. */
 	exos_room(1024);
@@ -48,6 +48,7 @@ int main(int count, char **arguments)
 			switch (*letter) {
 			case 'c': reads_text = 1; break;
 			case 's': case 'i': break;
+			case 'l': begins = 1; break;
 			case 'o':
 				if (at + 1 == count || !set_named_option(arguments[++at], 1))
 					return usage();
@@ -90,5 +91,8 @@ int main(int count, char **arguments)
 		leave_shell(run_input(input_of_file(STDIN_FILENO)));
 	shell.asks = 1;
 	signal(SIGINT, SIG_IGN);
+	/* The machine has begun with this shell: first what whoever set it up wants done then. */
+	if (begins)
+		run_text("if [ -f /etc/rc ]; then . /etc/rc; elif [ -f /bin/rc ]; then . /bin/rc; fi");
 	leave_shell(run_input(input_of_terminal()));
 }

@@ -76,7 +76,8 @@ struct node {
 	/* A command's words, a loop's list, the patterns of a branch. */
 	char **words;
 	int count;
-	/* Words at the beginning that are assignments; of FOR: whether it has a list. */
+	/* Words at the beginning that are assignments; of FOR: whether it has a list; of TIMED: as POSIX
+	   prints it. */
 	int special;
 	char *name;
 	struct node *first, *second, *third;

@@ -325,6 +325,11 @@ extern "C" fn exos_room(pages: u64) -> c_int {
     answer(registry::room(pages).map(|room| room as c_int))
 }
 
+#[unsafe(no_mangle)]
+extern "C" fn exos_stop(status: c_uint) -> c_int {
+    answer(registry::stop(status.into()).map(|()| 0))
+}
+
 /// `struct exos_usage` of `<exos/process.h>`.
 ///
 /// # Safety
