@@ -43,7 +43,7 @@ pub fn nth(index: usize) -> Option<File> {
 pub fn index_of(name: &[u8]) -> Option<usize> {
     let name = name.strip_prefix(b"./").unwrap_or(name);
     let name = name.strip_prefix(b"/").unwrap_or(name);
-    files().iter().position(|entry| entry.name() == name)
+    files().iter().position(|entry| entry.is(name))
 }
 
 impl File {

@@ -68,11 +68,9 @@ static OPENED: AtomicU64 = AtomicU64::new(0);
 
 /// Those.
 fn open() -> impl Iterator<Item = &'static Open> {
-    let all = match OPENED.load(Relaxed) {
-        0 => &[],
-        _ => &OPEN[..],
-    };
-    all.iter().filter(|open| open.count.load(Relaxed) != 0)
+    let count = OPENED.load(Relaxed) as usize;
+    let there = OPEN.iter().filter(|open| open.count.load(Relaxed) != 0);
+    there.take(count)
 }
 
 impl Open {

@@ -258,9 +258,7 @@ fn link(
 /// What the library itself has of a path.
 fn own(path: &[u8], is_root: bool) -> Option<Result<Target, Errno>> {
     let file = |name: &[u8]| {
-        let found = archive::files()
-            .iter()
-            .position(|entry| entry.name() == name);
+        let found = archive::files().iter().position(|entry| entry.is(name));
         found.map(Target::File).ok_or(errno::NOENT)
     };
     match path {
