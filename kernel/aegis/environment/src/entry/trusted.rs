@@ -344,6 +344,9 @@ extern "C" fn aegis_requested(message: &mut Message) {
 /// Events were raised.
 #[unsafe(no_mangle)]
 extern "C" fn aegis_notified() {
+    // Before the events are taken: whoever slept and is interrupted from here on has nothing else
+    // that would have it go on.
+    set_asleep(false);
     loop {
         if AT_ONCE.load(Relaxed) {
             // Before the events are looked at: what comes later is told by it.
