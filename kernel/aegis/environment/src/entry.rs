@@ -155,6 +155,11 @@ pub fn on_events(told: fn(u64)) {
     trusted::accept_events();
 }
 
+/// Events that are not to be raised from now on, and end no sleep; all others are.
+pub fn ignore(events: u64) {
+    crate::context::context().ignored.store(events, Relaxed);
+}
+
 /// Has the same function called for events of devices at once, if they come while the program runs,
 /// and not only when its next slice begins. Until then they are told as all events are.
 pub fn events_at_once() {
