@@ -8,7 +8,7 @@
 
 mod trusted;
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use postern_aegis_abi::context::{EXCEPTIONS, GUARANTEES};
 use postern_aegis_abi::{Call, Error, Mapping, PAGE};
@@ -188,8 +188,13 @@ pub fn yield_slice() {
 }
 
 /// Ends this slice and has none until an event is raised or a request comes, unless something is so
-/// already. Functions for events are registered ([`on_events`]); without any this is a yield.
+/// already. Functions for events are registered ([`on_events`]); without any this is a yield, and so
+/// it is as long as this has slices of others to give back.
 pub fn sleep_unless(is: impl Fn() -> bool) {
+    // A slice of another's that comes to who sleeps comes to nobody: its owner would wait for ever.
+    if slices::has_others() {
+        return yield_slice();
+    }
     trusted::set_asleep(true);
     if !is() {
         yield_slice();
@@ -256,18 +261,28 @@ pub fn set_patience(slices: u32) -> u32 {
     PATIENCE.swap(slices, Relaxed)
 }
 
+/// Cycles of the clock that must have passed besides. 0 at the start: slices alone count, which are
+/// short where all who have some yield.
+pub fn set_patience_cycles(cycles: u64) {
+    CYCLES.store(cycles, Relaxed);
+}
+
 static PATIENCE: AtomicU32 = AtomicU32::new(4096);
+static CYCLES: AtomicU64 = AtomicU64::new(0);
 
 fn look_at(environment: u16, looks: u32) -> Result<(), Error> {
     static BIRTH: AtomicU32 = AtomicU32::new(0);
+    static SINCE: AtomicU64 = AtomicU64::new(0);
     let birth = books::environment(environment).birth.load(Relaxed);
     if looks == 1 {
         BIRTH.store(birth, Relaxed);
+        SINCE.store(slices::clock(), Relaxed);
     }
     if !books::lives(environment) || BIRTH.load(Relaxed) != birth {
         return Err(Error::NoEnvironment);
     }
-    match looks > PATIENCE.load(Relaxed) {
+    let waited = slices::clock().saturating_sub(SINCE.load(Relaxed));
+    match looks > PATIENCE.load(Relaxed) && waited >= CYCLES.load(Relaxed) {
         true => Err(Error::Again),
         false => Ok(()),
     }

@@ -299,6 +299,15 @@ extern "C" fn aegis_excepted(frame: &mut Frame) {
     }
 }
 
+/// A slice begins for a server that is parked. One of another's goes back: the server itself never
+/// yields.
+#[unsafe(no_mangle)]
+extern "C" fn aegis_serve_begins() {
+    if crate::slices::giver().is_some() {
+        crate::entry::yield_slice();
+    }
+}
+
 /// The function that is called at an exception of a vector.
 pub fn handler(vector: usize) -> Option<fn(&mut Frame)> {
     let word = HANDLERS.get(vector)?.load(Relaxed);
