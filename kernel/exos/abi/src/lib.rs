@@ -9,6 +9,7 @@
 //! | [`start`] | the pages of arguments, environment and descriptors |
 //! | [`mailbox`] | the page that a process shares with the registry |
 //! | [`directory`] | what the archive has |
+//! | [`disk`] | which blocks of the disk are files' |
 //! | [`file`] | what a file system is for those who use it |
 //! | [`protocol`] | how processes ask a server of files |
 //! | [`service`] | what processes offer to all others |
@@ -19,6 +20,7 @@
 
 pub mod address;
 pub mod directory;
+pub mod disk;
 pub mod errno;
 pub mod file;
 pub mod mailbox;

@@ -31,6 +31,8 @@ use postern_exos_abi::errno::Errno;
 use postern_exos_abi::start::{Handed, Head};
 use postern_exos_load::space::Space;
 
+use crate::process::own;
+
 /// Nanoseconds since 1970.
 pub fn now() -> u64 {
     let within = slices::clock() % time::frequency();
@@ -46,6 +48,13 @@ pub fn share() -> Result<(), Error> {
 /// A child that has not begun has open what this process has.
 pub fn tell_child(pid: u32) -> Result<(), Errno> {
     mounts::tell_child(pid)
+}
+
+/// This process ends, and with the first one the machine: then all files are on the disk for good.
+pub fn leave() {
+    if own::pid() == 1 {
+        mounts::synchronise();
+    }
 }
 
 /// In a copy of a process.

@@ -7,6 +7,7 @@
 //! | [`memory`] | virtual memory: faults, the page table, mappings |
 //! | [`process`] | making, replacing and ending processes; signals; times; limits |
 //! | [`files`] | descriptors: the console, files of the archive |
+//! | [`disk`] | blocks of the disk, and files on them |
 //! | [`c`] | functions that C's library asks for |
 //! | [`ipc`] | pipes, shared memory, calls to other processes |
 //! | [`net`] | the network: frames, sockets, names |
@@ -22,6 +23,7 @@
 extern crate alloc;
 
 pub mod c;
+pub mod disk;
 pub mod extension;
 pub mod files;
 mod heap;

@@ -3,7 +3,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use postern_aegis::{Error, PAGE, books, entry};
+use postern_aegis::{Error, PAGE, books, entry, slices, time};
 use postern_exos_abi::address::FILES;
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::protocol::{HELD, Operation, PAGES, VERSION, word};
@@ -19,6 +19,9 @@ const AREA: u64 = 8 * PAGE as u64;
 /// Slices in which a server may be busy, or silent, before it is as if it were broken: a disk may
 /// have much to write.
 const PATIENCE: u32 = 1 << 16;
+
+/// Seconds of it at least: while the disk works, slices are short, since all yield.
+const SECONDS: u64 = 5;
 
 /// A server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +115,9 @@ fn service(server: Server) -> Result<&'static Service, Errno> {
 /// Calls a server once.
 fn ask(server: Server, words: [u64; 4]) -> Result<u64, Errno> {
     let former = entry::set_patience(PATIENCE);
+    entry::set_patience_cycles(SECONDS * time::frequency());
     let answer = ask_patiently(server, words);
+    entry::set_patience_cycles(0);
     entry::set_patience(former);
     answer
 }
@@ -122,7 +127,9 @@ fn ask_patiently(server: Server, words: [u64; 4]) -> Result<u64, Errno> {
     if books::is_self(environment) {
         return Err(errno::BUSY);
     }
-    for _ in 0..PATIENCE {
+    let (since, mut looks) = (slices::clock(), 0);
+    while looks < PATIENCE || slices::clock().saturating_sub(since) < SECONDS * time::frequency() {
+        looks = looks.saturating_add(1);
         let answer = entry::call_procedure(environment, words);
         match answer.error {
             0 => return Errno::of(answer.word).map_or(Ok(answer.word), Err),
@@ -139,6 +146,11 @@ fn ask_patiently(server: Server, words: [u64; 4]) -> Result<u64, Errno> {
         }
     }
     Err(errno::IO)
+}
+
+/// Whether a server serves no more.
+pub fn is_gone(server: Server) -> bool {
+    service(server).is_err()
 }
 
 /// Has a server have an area in common with this process.

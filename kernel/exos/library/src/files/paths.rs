@@ -192,9 +192,7 @@ fn arrive(path: &mut Path, flags: u32, mode: u32, links: &mut u32) -> Result<Tar
             place,
             birth: found.birth,
         };
-        mounts::attach(server)?;
         let rest = path.bytes().get(length..).unwrap_or_default();
-        trusted::copy_in(mounts::area_of(server), rest);
         let flags = match path.is_folder {
             true => flags | walk::FOLDER | walk::FOLLOW,
             false => flags,
@@ -205,7 +203,16 @@ fn arrive(path: &mut Path, flags: u32, mode: u32, links: &mut u32) -> Result<Tar
             rest.len() as u64,
             mode.into(),
         ];
-        let answer = mounts::call(server, words)?;
+        let answer = mounts::attach(server).and_then(|()| {
+            trusted::copy_in(mounts::area_of(server), rest);
+            mounts::call(server, words)
+        });
+        // It has ended since, or serves nothing after all: what is below it may be another's.
+        if answer == Err(errno::STALE) && mounts::is_gone(server) {
+            *links += 1;
+            continue;
+        }
+        let answer = answer?;
         let words = core::array::from_fn(|index| mounts::answer(server, index));
         if answer == FOUND {
             return Ok(Target::Served(server, words));

@@ -7,7 +7,7 @@ use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::signal;
 
 use crate::c::trusted::{answer, string};
-use crate::files::{console, descriptors};
+use crate::files::{self, console, descriptors};
 use crate::net::sockets;
 use crate::process::wait::{Events, Whom};
 use crate::process::{exec, groups, own, registry, signals, wait};
@@ -52,12 +52,14 @@ impl exec::Call for Call {
 #[unsafe(no_mangle)]
 extern "C" fn _exit(status: c_int) -> ! {
     sockets::leave();
+    files::leave();
     registry::end(signal::exited(status))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn _Exit(status: c_int) -> ! {
     sockets::leave();
+    files::leave();
     registry::end(signal::exited(status))
 }
 

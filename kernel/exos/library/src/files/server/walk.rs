@@ -54,7 +54,8 @@ impl<F: Files> Server<'_, F> {
                     return Err(errno::NOTDIR);
                 }
                 self.tell(&found);
-                self.words[status::OFFSET] = at as u64;
+                // Not 0, as it is where the path has no name.
+                self.words[status::OFFSET] = at as u64 + 1;
                 return Ok(FOUND);
             }
             node = match self.files.look_up(node, name) {
