@@ -36,6 +36,9 @@ const SIZE: u16 = 256;
 /// none under way.
 const PLACES: usize = 32;
 const KEPT: usize = 8;
+/// With fewer frames under way the device does not interrupt for those that it is done with: nobody
+/// waits for a place, and they are taken back with the next frame, or at a tick.
+const QUIET: usize = 4;
 /// Bytes of a place, for frames that are copied.
 const ROOM: usize = PAGE / 2;
 /// Frames that are worked off in a slice's time.
@@ -71,6 +74,8 @@ struct Departures {
     /// Zeros that stand before each frame; places for frames are behind them.
     first: u32,
     places: [Option<Departure>; PLACES],
+    /// How many of them are free.
+    free: usize,
     /// The place of each chain.
     of: [u8; SIZE as usize],
     /// When the device took something last, or nothing was under way, in cycles.
@@ -107,6 +112,7 @@ fn open(device: &'static Device) -> Result<Network, Refusal> {
         channel: device.channel(1, SIZE)?,
         first: device::take_pages((1 + PLACES * ROOM / PAGE) as u64).ok_or(Refusal::Queue)?,
         places: [None; PLACES],
+        free: PLACES,
         of: [0; SIZE as usize],
         moved: 0,
         nonsense: 0,
@@ -468,9 +474,8 @@ impl Departures {
         if books().machine.network.there.load(Relaxed) == 0 {
             return Err(Error::NoDevice);
         }
-        let free = self.places.iter().filter(|place| place.is_none()).count();
         let place = self.places.iter().position(Option::is_none);
-        let birth = books().begin_frame(owner, free <= KEPT)?;
+        let birth = books().begin_frame(owner, self.free <= KEPT)?;
         match place {
             Some(place) if self.channel.queue().room() > PIECES => Ok((place, birth)),
             _ => {
@@ -493,12 +498,15 @@ impl Departures {
             length: HEADER as u32,
             written: false,
         };
+        let quiet = self.channel.queue().under_way() < QUIET;
+        self.channel.set_quiet(quiet);
         let Some(chain) = self.channel.add(buffers) else {
             books().cancel_frame(departure.owner, departure.birth);
             return Err(Error::Again);
         };
         self.of[usize::from(chain)] = place as u8;
         self.places[place] = Some(departure);
+        self.free -= 1;
         self.channel.notify();
         Ok(())
     }
@@ -516,6 +524,7 @@ impl Departures {
     fn done(&mut self, chain: u16) {
         let place = usize::from(self.of[usize::from(chain)]);
         if let Some(departure) = self.places[place].take() {
+            self.free += 1;
             departure.take_back();
             // Of a frame that a handler sent nobody waits for its pages.
             match departure.pieces {

@@ -1,5 +1,5 @@
-//! What answers in the kernel for the service `net`: a handler of the archive's, with a page that both
-//! see. It has the machine's addresses from there, and counts there what it has answered.
+//! What answers in the kernel for the service `net`: a handler of the archive's, with a page that
+//! both see. It has the machine's addresses from there, and counts there what it has answered.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
@@ -73,8 +73,8 @@ impl Answers {
         }
     }
 
-    /// This machine is here. It answers from the moment on that the address is there, with the address
-    /// of Ethernet that was there before.
+    /// This machine is here. It answers from the moment on that the address is there, with the
+    /// address of Ethernet that was there before.
     pub fn set(&self, place: &Place) {
         let [a, b, c, d, e, f] = place.hardware;
         let hardware = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);

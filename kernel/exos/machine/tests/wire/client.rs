@@ -1,4 +1,5 @@
-//! A client of the guest's on this side of the wire: a stack of sockets, whose frames are the wire's.
+//! A client of the guest's on this side of the wire: a stack of sockets, whose frames are the
+//! wire's.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;

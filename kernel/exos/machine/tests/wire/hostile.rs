@@ -1,5 +1,5 @@
-//! Frames that are made to harm, at all layers, while a machine serves: afterwards everybody is served
-//! as before, and what was refused is counted.
+//! Frames that are made to harm, at all layers, while a machine serves: afterwards everybody is
+//! served as before, and what was refused is counted.
 
 use std::time::{Duration, Instant};
 
@@ -77,8 +77,8 @@ fn beside(random: &mut Rng, last: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// Everybody is served: the kernel's handler, the service, a server with its own TCP, a program with
-/// sockets.
+/// Everybody is served: the kernel's handler, the service, a server with its own TCP, a program
+/// with sockets.
 fn all_serve(guest: &Guest, number: u16) {
     assert!(guest.is_found(), "nobody answers for the address");
     let mut client = Client::new(guest, number);

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::pace::Pace;
 use super::sequence::from;
-use crate::frame::Template;
+use crate::frame::{Segment, Template};
 
 /// A time that never comes.
 pub const NEVER: u64 = u64::MAX;
@@ -143,6 +143,13 @@ impl Connection {
             progress: 0,
             pending: false,
         }
+    }
+
+    /// Whether a segment is one of its own.
+    pub(super) fn is_of(&self, segment: &Segment<'_>) -> bool {
+        self.state != State::Free
+            && (self.from, self.to) == (segment.from, segment.to)
+            && (self.from_port, self.port) == (segment.from_port, segment.port)
     }
 
     /// Numbers that are under way, an end among them.
