@@ -191,8 +191,8 @@ fn logged() -> (MemoryDisk, Vec<usize>) {
     (disk, records)
 }
 
-/// A record that is damaged in the middle of the log is not taken for its end: what was synchronised
-/// would be lost without a word.
+/// A record that is damaged in the middle of the log is not taken for its end: what was
+/// synchronised would be lost without a word.
 #[test]
 fn damage_in_the_log_is_said() {
     let (disk, records) = logged();

@@ -30,8 +30,8 @@ impl<'f, D: Disk, P: Policy, O: Owner> FileSystem<'f, D, P, O> {
         damage.map_or(Ok(files), Err)
     }
 
-    /// The same, but a disk that is damaged is mounted to be read, if it has a root still: its files
-    /// are not changed then. The damage that was found is said; there may be more.
+    /// The same, but a disk that is damaged is mounted to be read, if it has a root still: its
+    /// files are not changed then. The damage that was found is said; there may be more.
     pub fn mount_or_read(
         mut disk: D,
         frames: &'f mut [Block],

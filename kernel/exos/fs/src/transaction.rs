@@ -72,7 +72,8 @@ pub struct Undo {
 
 impl Transaction {
     pub fn new(superblock: &Super, frames: usize) -> Transaction {
-        // Several in a log, if it is not of the least size: each time that it is full costs a flush.
+        // Several in a log, if it is not of the least size: each time that it is full costs a
+        // flush.
         let log = superblock.geometry.log as usize;
         let limit = (frames / 4).min(IMAGES).min((log / 4).max(31));
         Transaction {

@@ -1,5 +1,5 @@
-//! Handlers that run in the kernel when messages arrive, of E-code in `programs/handlers`. Who starts
-//! the service `net` has its handler in the archive, too.
+//! Handlers that run in the kernel when messages arrive, of E-code in `programs/handlers`. Who
+//! starts the service `net` has its handler in the archive, too.
 
 use std::path::PathBuf;
 

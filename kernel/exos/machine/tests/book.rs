@@ -1,5 +1,5 @@
-//! The programs of the book's pages on pieces and on files: each is compiled, run as the first process,
-//! and says what the page says.
+//! The programs of the book's pages on pieces and on files: each is compiled, run as the first
+//! process, and says what the page says.
 
 use std::time::Duration;
 

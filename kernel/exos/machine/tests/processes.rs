@@ -99,7 +99,8 @@ fn the_machine_stops_and_begins_again_when_it_is_told() {
     }
 }
 
-/// What is done at the beginning is done in the shell that asks then; what fails there does not end it.
+/// What is done at the beginning is done in the shell that asks then; what fails there does not end
+/// it.
 #[test]
 fn a_script_runs_before_the_first_prompt() {
     let rc =

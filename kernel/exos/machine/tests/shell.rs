@@ -65,8 +65,8 @@ fn tools_print_what_gnu_prints() {
 /// Who runs scripts here if this is run by root: limits of processes are not for root.
 const NOBODY: u32 = 65534;
 
-/// Processes and threads of this machine, with room for a script's. Where a script forks without end,
-/// it fails at this.
+/// Processes and threads of this machine, with room for a script's. Where a script forks without
+/// end, it fails at this.
 fn processes() -> usize {
     let text = std::fs::read_to_string("/proc/loadavg").expect("the kernel's figures");
     let all = text.split([' ', '/']).nth(4);
@@ -74,8 +74,8 @@ fn processes() -> usize {
         .map_or(1000, |all| all + 300)
 }
 
-/// What a shell prints for a script, and whether it ends well. A script that does not end is ended with
-/// all that it started.
+/// What a shell prints for a script, and whether it ends well. A script that does not end is ended
+/// with all that it started.
 fn answer(shell: &Path, script: &str) -> (String, bool) {
     let folder = tempfile::tempdir().expect("a folder");
     let (work, programs) = (folder.path().join("work"), folder.path().join("programs"));

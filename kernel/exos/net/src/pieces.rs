@@ -1,10 +1,10 @@
-//! Datagrams that come in pieces (RFC 791, section 3.2), put together in one place for all processes:
-//! filters by ports do not see what has none.
+//! Datagrams that come in pieces (RFC 791, section 3.2), put together in one place for all
+//! processes: filters by ports do not see what has none.
 //!
 //! Bounds: [`PLACES`] datagrams at a time, of [`ROOM`] bytes and [`MOST`] pieces each, for half a
 //! minute; the oldest one goes if there is no place. One whose pieces overlap, repeat or do not fit
-//! together is dropped whole (as RFC 5722 has it for IPv6): whoever sees only a part of it must not be
-//! shown another datagram than its receiver.
+//! together is dropped whole (as RFC 5722 has it for IPv6): whoever sees only a part of it must not
+//! be shown another datagram than its receiver.
 
 use alloc::vec;
 use alloc::vec::Vec;

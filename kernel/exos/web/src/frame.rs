@@ -81,8 +81,8 @@ const fn is_loopback(address: u32) -> bool {
     address >> 24 == 127
 }
 
-/// Reads a frame for a station and its address. What says that it is from this machine must have the
-/// station's own address: nobody outside can have it, since such frames are dropped.
+/// Reads a frame for a station and its address. What says that it is from this machine must have
+/// the station's own address: nobody outside can have it, since such frames are dropped.
 ///
 /// # Errors
 /// It is none for us, or not as it should be.
