@@ -215,6 +215,9 @@ end_save:
     movq top(%rip), %rcx
     leaq A_INTERRUPTED(%rcx), %r11
     save_most %r11
+    leaq begin(%rip), %rdx      # what runs is awake: who was about to sleep looks once more
+    movabsq $CONTEXT + BEGIN, %rbx
+    movq %rdx, (%rbx)
     copy %rax, %r11, S_RAX, R_RAX
     copy %rax, %r11, S_RCX, R_RCX
     copy %rax, %r11, S_R11, R_R11

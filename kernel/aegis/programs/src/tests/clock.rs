@@ -12,6 +12,7 @@ use crate::scenario::{Named, Outcome, check, player, same, wait};
 crate::scenarios! {
     "clock.time" time_of_day;
     "clock.alarm" alarm;
+    "clock.sleep" sleeps;
     "clock.at-once" at_once;
     "clock.upcalls" upcalls;
     "clock.asleep" asleep;
@@ -58,6 +59,32 @@ fn alarm() -> Outcome {
     let end = slices::clock() + time::cycles(6000);
     wait("time stands still", || slices::clock() > end)?;
     same("alarms that were put off", TOLD.load(Relaxed), told)
+}
+
+/// An alarm ends a sleep, also if it rings before that has begun, or while what is waited for is looked
+/// at, over ends of slices.
+fn sleeps() -> Outcome {
+    entry::on_events(hear);
+    let told = TOLD.load(Relaxed);
+    time::alarm(500).named("an alarm")?;
+    wait("it is not told", || TOLD.load(Relaxed) > told)?;
+    entry::sleep_unless(|| false);
+    for microseconds in [200, 3_000, 40_000] {
+        let told = TOLD.load(Relaxed);
+        time::alarm(microseconds).named("an alarm")?;
+        let end = slices::clock() + time::cycles(20_000);
+        let looks = || {
+            while slices::clock() < end {
+                core::hint::spin_loop();
+            }
+            false
+        };
+        while TOLD.load(Relaxed) == told {
+            entry::sleep_unless(looks);
+        }
+        entry::sleep_unless(|| true);
+    }
+    Ok(())
 }
 
 /// Who runs on and on is told all the same, and goes on where it was.
