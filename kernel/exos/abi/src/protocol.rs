@@ -71,13 +71,16 @@ pub enum Operation {
     /// A lock: node, first byte, bytes (0: all to the end), argument [`lock`]. With
     /// [`lock::ASKS`] → the answer is who is in the way.
     Lock = 20,
+    /// The server ends, if nobody has files of it open ([`errno::BUSY`](crate::errno::BUSY)). Argument
+    /// [`UNMOUNTS`]; of processes with limits of their own it is refused.
+    Unmount = 21,
 }
 
 impl Operation {
     /// The operation of a request's first word.
     pub fn of(word: u64) -> Option<Operation> {
         use Operation::*;
-        const ALL: [Operation; 20] = [
+        const ALL: [Operation; 21] = [
             Attach,
             Walk,
             Close,
@@ -98,6 +101,7 @@ impl Operation {
             Page,
             Child,
             Lock,
+            Unmount,
         ];
         ALL.get((word as u32).checked_sub(1)? as usize).copied()
     }
@@ -107,6 +111,9 @@ impl Operation {
         self as u64 | (argument as u64) << 32
     }
 }
+
+/// Says that [`Operation::Unmount`] is meant: others lose what they have by it.
+pub const UNMOUNTS: u32 = 0x756d_6e74;
 
 /// What [`Operation::Walk`] does: bits of its argument.
 pub mod walk {
@@ -251,7 +258,7 @@ mod tests {
         for number in 0..30u64 {
             match Operation::of(number | 7 << 32) {
                 Some(operation) => assert_eq!(operation.with(7), number | 7 << 32),
-                None => assert!(number == 0 || number > 20),
+                None => assert!(number == 0 || number > 21),
             }
         }
     }

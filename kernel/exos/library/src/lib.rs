@@ -11,6 +11,7 @@
 //! | [`c`] | functions that C's library asks for |
 //! | [`ipc`] | pipes, shared memory, calls to other processes |
 //! | [`net`] | the network: frames, sockets, names |
+//! | [`nfs`] | folders of other machines |
 //! | [`web`] | the web server |
 //! | [`schedule`] | giving slices to other processes, by a policy |
 //! | [`extension`] | native code of others in domains inside the process |
@@ -30,6 +31,7 @@ mod heap;
 pub mod ipc;
 pub mod memory;
 pub mod net;
+pub mod nfs;
 pub mod process;
 pub mod schedule;
 pub mod start;

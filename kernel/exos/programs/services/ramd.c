@@ -7,7 +7,8 @@
 int main(int count, char **words)
 {
 	const char *name = count > 1 ? words[1] : "/tmp";
-	exos_files_in_memory(name, count > 2 ? strtoul(words[2], NULL, 10) : 16384);
+	if (exos_files_in_memory(name, count > 2 ? strtoul(words[2], NULL, 10) : 16384) == 0)
+		return 0;
 	perror("ramd");
 	return 1;
 }

@@ -6,6 +6,7 @@ mod files;
 mod identity;
 mod names;
 mod net;
+mod nfs;
 mod processes;
 mod ready;
 mod services;

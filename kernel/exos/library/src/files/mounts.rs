@@ -19,6 +19,35 @@ const AREA: u64 = 8 * PAGE as u64;
 /// Slices in which a server may be busy, or silent, before it is as if it were broken: a disk may
 /// have much to write.
 const PATIENCE: u32 = 1 << 16;
+/// The same for a server that may have to wait for others itself, before clocks and signals are
+/// looked at.
+const TURNS: u32 = 1 << 10;
+/// Seconds for which such a server may be busy, with this request or with others'. It has an end of
+/// its own before that.
+const LONGEST: u64 = 300;
+
+/// The environment of such a server that is asked now, plus 1.
+static ASKED: AtomicU64 = AtomicU64::new(0);
+/// Since when it is waited for longer than is usual, on the processor's clock; 0: it is not.
+static SINCE: AtomicU64 = AtomicU64::new(0);
+
+/// Whether it is waited for still.
+fn waits_on() -> bool {
+    let now = slices::clock().max(1);
+    let since = match SINCE.load(Relaxed) {
+        0 => {
+            SINCE.store(now, Relaxed);
+            now
+        }
+        since => since,
+    };
+    now.saturating_sub(since) / time::frequency() < LONGEST && !signals::interrupts()
+}
+
+/// A call has not been answered in the time that others' procedures have.
+fn impatient(environment: u16) -> bool {
+    ASKED.load(Relaxed) == u64::from(environment) + 1 && waits_on()
+}
 
 /// Seconds of it at least: while the disk works, slices are short, since all yield.
 const SECONDS: u64 = 5;
@@ -114,28 +143,55 @@ fn service(server: Server) -> Result<&'static Service, Errno> {
 
 /// Calls a server once.
 fn ask(server: Server, words: [u64; 4]) -> Result<u64, Errno> {
-    let former = entry::set_patience(PATIENCE);
-    entry::set_patience_cycles(SECONDS * time::frequency());
-    let answer = ask_patiently(server, words);
-    entry::set_patience_cycles(0);
-    entry::set_patience(former);
-    answer
-}
-
-fn ask_patiently(server: Server, words: [u64; 4]) -> Result<u64, Errno> {
-    let environment = service(server)?.environment.load(Relaxed) as u16;
+    let one = service(server)?;
+    let environment = one.environment.load(Relaxed) as u16;
     if books::is_self(environment) {
         return Err(errno::BUSY);
     }
-    let (since, mut looks) = (slices::clock(), 0);
-    while looks < PATIENCE || slices::clock().saturating_sub(since) < SECONDS * time::frequency() {
-        looks = looks.saturating_add(1);
+    let waits = one.words[word::VOLATILE].load(Relaxed) != 0;
+    let patience = if waits { TURNS } else { PATIENCE };
+    if waits {
+        ASKED.store(u64::from(environment) + 1, Relaxed);
+        SINCE.store(0, Relaxed);
+    }
+    let least = if waits { 0 } else { SECONDS * time::frequency() };
+    let former = entry::set_patience(patience);
+    entry::set_patience_cycles(least);
+    let answer = ask_patiently(server, environment, words, waits);
+    entry::set_patience_cycles(0);
+    entry::set_patience(former);
+    if waits {
+        ASKED.store(0, Relaxed);
+    }
+    answer
+}
+
+fn ask_patiently(
+    server: Server,
+    environment: u16,
+    words: [u64; 4],
+    waits: bool,
+) -> Result<u64, Errno> {
+    let (since, mut turns) = (slices::clock(), 0u32);
+    let is_over = || slices::clock().saturating_sub(since) >= SECONDS * time::frequency();
+    loop {
         let answer = entry::call_procedure(environment, words);
         match answer.error {
             0 => return Errno::of(answer.word).map_or(Ok(answer.word), Err),
             error if error == Error::Busy as i64 => {}
             error if error == Error::NoEnvironment as i64 => return Err(errno::STALE),
+            error if error == Error::Again as i64 => {
+                // It may do still what was asked, with the area: from now on there is another one.
+                forget(server);
+                return Err(if waits { impatience() } else { errno::IO });
+            }
             _ => return Err(errno::IO),
+        }
+        turns = turns.saturating_add(1);
+        match waits {
+            true if turns > TURNS && !waits_on() => return Err(impatience()),
+            false if turns > PATIENCE && is_over() => return Err(errno::IO),
+            _ => {}
         }
         // Whoever has its number now may be somebody else.
         if books::environment(environment).birth.load(Relaxed) != server.birth {
@@ -145,7 +201,22 @@ fn ask_patiently(server: Server, words: [u64; 4]) -> Result<u64, Errno> {
             entry::yield_slice();
         }
     }
-    Err(errno::IO)
+}
+
+/// Why a server is not waited for any more.
+fn impatience() -> Errno {
+    signals::end_if_killed();
+    match signals::interrupts() {
+        true => errno::INTR,
+        false => errno::TIMEDOUT,
+    }
+}
+
+/// A server has no area of this process's.
+fn forget(server: Server) {
+    if let Some(attached) = ATTACHED.get(server.place) {
+        attached.store(0, Relaxed);
+    }
 }
 
 /// Whether a server serves no more.
@@ -159,6 +230,7 @@ pub fn attach(server: Server) -> Result<(), Errno> {
         return service(server).map(drop);
     }
     let _busy = signals::hold();
+    entry::on_impatience(impatient);
     let one = service(server)?;
     if one.words[word::VERSION].load(Relaxed) != VERSION {
         return Err(errno::PROTO);
@@ -194,14 +266,15 @@ pub fn call(server: Server, words: [u64; 4]) -> Result<u64, Errno> {
     let _busy = signals::hold();
     attach(server)?;
     let result = ask(server, words);
-    if matches!(result, Err(errno::NOTCONN | errno::STALE))
-        && let Some(attached) = ATTACHED.get(server.place)
-        && (result == Err(errno::NOTCONN) || service(server).is_err())
-    {
-        attached.store(0, Relaxed);
-    }
     match result {
-        Err(errno::NOTCONN) => Err(errno::IO),
+        Err(errno::NOTCONN) => {
+            forget(server);
+            Err(errno::IO)
+        }
+        Err(errno::STALE) if service(server).is_err() => {
+            forget(server);
+            Err(errno::STALE)
+        }
         result => result,
     }
 }

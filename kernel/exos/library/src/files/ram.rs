@@ -97,9 +97,8 @@ impl Pages for Pool {
     }
 }
 
-/// Serves an empty one under a name, of so many pages at most, for good. Comes back only if that
-/// cannot be.
-pub fn serve(name: &[u8], limit: u32) -> Errno {
+/// Serves an empty one under a name, of so many pages at most, until it is unmounted.
+pub fn serve(name: &[u8], limit: u32) -> Result<(), Errno> {
     let pool = Pool {
         all: Vec::new(),
         free: Vec::new(),

@@ -1,17 +1,18 @@
 //! What is done with files of servers: calls, with bytes in the area that both have.
 
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::file::{Kind, NAME, Space};
 use postern_exos_abi::protocol::{
-    DATA, Entry, Operation, PATH, SECOND, WORDS, entry_size, status, walk,
+    DATA, Entry, Operation, PATH, SECOND, UNMOUNTS, WORDS, entry_size, status, walk,
 };
 
 use crate::files::mounts::{self, Server};
 use crate::files::paths::{self, Path, Target};
 use crate::files::{offsets, trusted};
-use crate::process::signals;
+use crate::process::{registry, signals};
 
 /// An open file: the file, and a place of offsets with its server above it.
 #[derive(Clone, Copy, Debug)]
@@ -158,6 +159,17 @@ impl File {
     /// Has it be on the disk for good.
     pub fn synchronise(self) -> Result<(), Errno> {
         self.call(Operation::Synchronise, 0, 0, 0).map(drop)
+    }
+
+    /// The page of its server's in which its bytes stand from `index` · 4,096 on, the capability to
+    /// read it, and the file's version. `ENOTSUP`: it lends none.
+    pub fn page(self, index: u64) -> Result<(u32, u64, u64), Errno> {
+        let _busy = signals::hold();
+        self.call(Operation::Page, 0, index, 0)?;
+        let [number, capability, version] =
+            [0, 1, 2].map(|word| mounts::answer(self.server(), word));
+        let number = u32::try_from(number).map_err(|_| errno::IO)?;
+        Ok((number, capability, version))
     }
 
     /// The entry of a folder behind its offset, which goes on; `None` at the end.
@@ -330,4 +342,58 @@ pub fn target(path: &[u8], to: &mut [u8]) -> Result<usize, Errno> {
     let to = to.get_mut(..length).unwrap_or_default();
     trusted::copy_out(mounts::area_of(server), to);
     Ok(length)
+}
+
+/// Ends the server of a mount point, of whose files nobody may have one open.
+pub fn unmount(path: &[u8]) -> Result<(), Errno> {
+    let _busy = signals::hold();
+    let path = Path::of(path)?;
+    let mount = registry::services().mount_of(path.bytes());
+    let (place, _, found) = mount
+        .filter(|(_, length, _)| *length == path.bytes().len())
+        .ok_or(errno::INVAL)?;
+    let server = Server {
+        place,
+        birth: found.birth,
+    };
+    mounts::call(server, [Operation::Unmount.with(UNMOUNTS), 0, 0, 0]).map(drop)
+}
+
+/// What is known of a file by its path; whose it is.
+pub fn look(path: &[u8]) -> Result<(Server, [u64; WORDS]), Errno> {
+    let mut path = Path::of(path)?;
+    match paths::follow(&mut path, walk::FOLLOW, 0)? {
+        Target::Served(server, words) => Ok((server, words)),
+        _ => Err(errno::NOENT),
+    }
+}
+
+/// Has a file open without a descriptor, and so without an offset, until it is closed.
+pub fn hold(path: &[u8]) -> Result<(File, [u64; WORDS]), Errno> {
+    let _busy = signals::hold();
+    let mut path = Path::of(path)?;
+    match paths::follow(&mut path, walk::FOLLOW | walk::OPEN, 0)? {
+        Target::Served(server, words) => {
+            let [node, word] = open(server, &words, 0)?;
+            Ok((File { node, word }, words))
+        }
+        _ => Err(errno::NOENT),
+    }
+}
+
+/// All bytes of a file, if they are so many at most.
+pub fn whole(path: &[u8], most: usize) -> Result<Vec<u8>, Errno> {
+    let (file, words) = hold(path)?;
+    let length = usize::try_from(words[status::SIZE]).ok();
+    let length = length.filter(|length| *length <= most).ok_or(errno::FBIG);
+    let read = length.and_then(|length| {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).map_err(|_| errno::NOMEM)?;
+        bytes.resize(length, 0);
+        let read = file.read_at(0, &mut bytes)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    });
+    file.close();
+    read
 }

@@ -27,7 +27,7 @@ use postern_aegis::{entry, time};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::file::{Files, Kind, NAME, Status};
 use postern_exos_abi::protocol::{
-    DATA, Entry, Operation, PATH, SECOND, VERSION, WORDS, entry_size, lock, status,
+    DATA, Entry, Operation, PATH, SECOND, UNMOUNTS, VERSION, WORDS, entry_size, lock, status,
 };
 
 use crate::ipc::keep;
@@ -57,10 +57,12 @@ struct Server<'f, F: Files> {
     clients: Clients,
     locks: Locks,
     words: [u64; WORDS],
+    /// It was unmounted.
+    is_over: bool,
 }
 
-/// Serves files under a name that begins with `/`, for good. `quiet` is called now and then while
-/// nobody asks. Comes back only if that cannot be: another process has the name, for example.
+/// Serves files under a name that begins with `/`, until somebody unmounts them. `quiet` is called now
+/// and then while nobody asks. It may be that this cannot be: another process has the name, for example.
 /// `is_volatile`: the files change without this server's doing, so that nobody keeps what they saw.
 /// The disk's server has offered `/` before, to be told where the disk is, and offers it again.
 pub fn serve<F: Files>(
@@ -68,26 +70,23 @@ pub fn serve<F: Files>(
     files: &mut F,
     is_volatile: bool,
     quiet: impl FnMut(&mut F),
-) -> Errno {
+) -> Result<(), Errno> {
     let mut number = [0];
-    let kept = match keep::fresh(core::iter::once(COUNTERS), &mut number) {
-        Ok(kept) => kept,
-        Err(_) => return errno::NOMEM,
-    };
+    let kept = keep::fresh(core::iter::once(COUNTERS), &mut number).map_err(|_| errno::NOMEM)?;
     // From here on clients come; who calls before this serves is told that it is busy.
     let words = [number[0].into(), kept.read, VERSION, is_volatile.into()];
-    match registry::serve(name, words) {
-        Ok(_) => serve_published(files, quiet),
-        Err(error) => error,
-    }
+    registry::serve(name, words)?;
+    serve_published(files, quiet)?;
+    registry::serve_no_more(name)
 }
 
-fn serve_published<F: Files>(files: &mut F, mut quiet: impl FnMut(&mut F)) -> Errno {
+fn serve_published<F: Files>(files: &mut F, mut quiet: impl FnMut(&mut F)) -> Result<(), Errno> {
     let mut server = Server {
         files,
         clients: Clients::new(),
         locks: Locks::new(),
         words: [0; WORDS],
+        is_over: false,
     };
     entry::on_events(|events| {
         if events & Context::EVENT_ALARM != 0 {
@@ -98,10 +97,13 @@ fn serve_published<F: Files>(files: &mut F, mut quiet: impl FnMut(&mut F)) -> Er
     let mut seen = 0;
     loop {
         if !trusted::serve(&mut server, &PAUSES) {
-            return errno::INVAL;
+            return Err(errno::INVAL);
         }
         PAUSES.store(0, Relaxed);
         signals::poll();
+        if server.is_over {
+            return Ok(());
+        }
         server.look_for_ends();
         if SERVED.load(Relaxed) != seen {
             seen = SERVED.load(Relaxed);
@@ -127,6 +129,9 @@ impl<F: Files> Server<'_, F> {
 
     fn answer(&mut self, caller: u16, [first, a, b, c]: [u64; 4]) -> Answer {
         let operation = Operation::of(first).ok_or(errno::NOSYS)?;
+        if self.is_over {
+            return Err(errno::NOTCONN);
+        }
         let argument = (first >> 32) as u32;
         if operation == Operation::Attach {
             return self.attach(caller, [a, b]);
@@ -186,6 +191,8 @@ impl<F: Files> Server<'_, F> {
             }
             Operation::Child => self.child(client, a),
             Operation::Lock => self.lock(client, a, b, c, argument),
+            Operation::Unmount if argument == UNMOUNTS => self.unmount(client),
+            Operation::Unmount => Err(errno::INVAL),
         }?;
         trusted::answer(client, &self.words);
         Ok(value)
@@ -216,12 +223,15 @@ impl<F: Files> Server<'_, F> {
         Ok(self.files.root())
     }
 
-    /// A client has a node open.
-    fn open(&mut self, client: usize, node: u64) -> Result<(), Errno> {
+    /// A client has a node open, or a child of one that has.
+    fn open(&mut self, client: usize, node: u64, is_shared: bool) -> Result<(), Errno> {
         if self.clients.has(client, node) {
             return Ok(());
         }
-        self.files.hold(node)?;
+        match is_shared {
+            true => self.files.share(node),
+            false => self.files.hold(node),
+        }?;
         let added = self.clients.add(client, node);
         added.inspect_err(|_| self.files.release(node))
     }
@@ -241,7 +251,7 @@ impl<F: Files> Server<'_, F> {
             let Some(node) = self.clients.node(client, index) else {
                 break;
             };
-            self.open(child, node)?;
+            self.open(child, node, true)?;
         }
         Ok(0)
     }
@@ -255,6 +265,22 @@ impl<F: Files> Server<'_, F> {
             ..
         } = self;
         clients.look(|pid| locks.end(pid), |node| files.release(node));
+    }
+
+    /// Nobody is served any more, unless somebody has a file open.
+    fn unmount(&mut self, client: usize) -> Answer {
+        let process = registry::find(self.clients.pid(client)).ok_or(errno::SRCH)?;
+        if process.tree.load(Relaxed) != 0 {
+            return Err(errno::PERM);
+        }
+        self.look_for_ends();
+        if self.clients.have_some() {
+            return Err(errno::BUSY);
+        }
+        self.files.synchronise(None)?;
+        self.is_over = true;
+        PAUSES.store(1, Relaxed);
+        Ok(0)
     }
 
     fn write(&mut self, client: usize, node: u64, at: u64, length: usize, ends: bool) -> Answer {

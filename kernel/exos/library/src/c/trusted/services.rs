@@ -101,5 +101,14 @@ extern "C" fn exos_holdings(count: c_uint) -> c_int {
 pub unsafe extern "C" fn exos_files_in_memory(name: *const c_char, pages: c_uint) -> c_int {
     // SAFETY: the caller says so.
     let name = unsafe { string(name) };
-    answer(Err(crate::files::ram::serve(name, pages)))
+    answer(crate::files::ram::serve(name, pages).map(|()| 0))
+}
+
+/// # Safety
+/// A string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn exos_unmount(path: *const c_char) -> c_int {
+    // SAFETY: the caller says so.
+    let path = unsafe { string(path) };
+    answer(crate::files::served::unmount(path).map(|()| 0))
 }

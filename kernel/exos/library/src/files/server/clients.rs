@@ -145,6 +145,11 @@ impl Clients {
             .is_some_and(|client| client.nodes.contains(&node))
     }
 
+    /// Whether anybody has something open.
+    pub fn have_some(&self) -> bool {
+        self.all.iter().any(|client| !client.nodes.is_empty())
+    }
+
     /// The node of an index among those that a client has open.
     pub fn node(&self, client: usize, index: usize) -> Option<u64> {
         self.all.get(client)?.nodes.get(index).copied()

@@ -117,11 +117,12 @@ impl<F: Files> Server<'_, F> {
             found = self.files.status(node)?;
         }
         if has(walk::OPEN) {
-            self.open(client, node).map_err(|error| match error {
-                // Somebody else has removed it meanwhile.
-                errno::STALE => errno::NOENT,
-                error => error,
-            })?;
+            self.open(client, node, false)
+                .map_err(|error| match error {
+                    // Somebody else has removed it meanwhile.
+                    errno::STALE => errno::NOENT,
+                    error => error,
+                })?;
         }
         self.tell(&found);
         self.words[status::OFFSET] = made.into();
