@@ -70,6 +70,7 @@ impl Answer {
             status,
             match status {
                 400 => "the request is not one of HTTP/1.1\n",
+                403 => "this may not be read\n",
                 404 => "there is nothing of this name\n",
                 405 => "not with this method\n",
                 408 => "the request took too long\n",
