@@ -154,7 +154,11 @@ fn ask(server: Server, words: [u64; 4]) -> Result<u64, Errno> {
         ASKED.store(u64::from(environment) + 1, Relaxed);
         SINCE.store(0, Relaxed);
     }
-    let least = if waits { 0 } else { SECONDS * time::frequency() };
+    let least = if waits {
+        0
+    } else {
+        SECONDS * time::frequency()
+    };
     let former = entry::set_patience(patience);
     entry::set_patience_cycles(least);
     let answer = ask_patiently(server, environment, words, waits);

@@ -1,5 +1,5 @@
-//! A server that lies, mounted inside ExOS: tools end with errors or with nonsense, nothing hangs, and
-//! the shell lives.
+//! A server that lies, mounted inside ExOS: tools end with errors or with nonsense, nothing hangs,
+//! and the shell lives.
 
 use postern_aegis_machine::emulator;
 
