@@ -47,7 +47,7 @@ struct exos_disk_files {
 	const struct exos_cache_policy *policy; /* NULL: the library's, 2Q */
 };
 
-/* Serves files on blocks of the disk. Comes back only if that cannot be: -1. ENODEV: there is no disk.
+/* Serves files on blocks of the disk until somebody unmounts them: 0. -1, if that cannot be. ENODEV: there is no disk.
    EINVAL: no file system is on it. EIO: it is damaged. EBUSY: this process serves some already. */
 int exos_files_on_disk(const struct exos_disk_files *how);
 

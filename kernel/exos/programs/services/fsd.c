@@ -26,7 +26,8 @@ int main(int count, char **words)
 			return 2;
 		}
 	}
-	exos_files_on_disk(&how);
+	if (exos_files_on_disk(&how) == 0)
+		return 0; /* it was unmounted */
 	if (errno == ENODEV)
 		fputs("fsd: there is no disk\n", stderr);
 	else if (errno != EINVAL && errno != EIO)

@@ -50,8 +50,8 @@ pub struct How<'a> {
 
 type Mounted<'d> = FileSystem<'d, &'d mut Driver, Choice, Frames>;
 
-/// Serves files, for good. Comes back only if that cannot be.
-pub fn serve(how: How<'_>) -> Errno {
+/// Serves files until somebody unmounts them: they are on the disk then.
+pub fn serve(how: How<'_>) -> Result<(), Errno> {
     let is_root = how.name == ROOT;
     let range = match is_root {
         true => root(),
@@ -60,15 +60,12 @@ pub fn serve(how: How<'_>) -> Errno {
             read: 0,
             write: 0,
         }),
-    };
-    let error = match range {
-        Ok(range) => serve_on(how, range),
-        Err(error) => return error,
-    };
-    if is_root {
+    }?;
+    let served = serve_on(how, range);
+    if is_root && served.is_err() {
         let _ = registry::serve_no_more(ROOT);
     }
-    error
+    served
 }
 
 /// The disk's range. Whoever comes for files before they are served waits.
@@ -86,21 +83,20 @@ fn root() -> Result<Range, Errno> {
     })
 }
 
-fn serve_on(how: How<'_>, range: Range) -> Errno {
+fn serve_on(how: How<'_>, range: Range) -> Result<(), Errno> {
     let count = match how.frames {
         0 => frames::some(FRAMES, MOST),
         count => count.max(FRAMES),
     };
-    let parts = Driver::new(range).and_then(|driver| Ok((driver, frames::take(count)?)));
-    let (mut driver, frames) = match parts {
-        Ok(parts) => parts,
-        Err(error) => return error,
-    };
+    let (mut driver, frames) = (Driver::new(range)?, frames::take(count)?);
     match mount(&mut driver, frames, how.make, how.choice) {
-        Ok(mut files) => server::serve(how.name, &mut files, false, quiet),
+        Ok(mut files) => {
+            server::serve(how.name, &mut files, false, quiet)?;
+            files.synchronise(None)
+        }
         Err(error) => {
             println!("fsd: {error}");
-            error.errno()
+            Err(error.errno())
         }
     }
 }

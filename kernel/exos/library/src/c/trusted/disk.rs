@@ -69,7 +69,7 @@ pub unsafe extern "C" fn exos_files_on_disk(how: *const DiskFiles) -> c_int {
         2 => Make::Anew,
         _ => return answer(Err(errno::INVAL)),
     };
-    answer(Err(serve::serve(How {
+    let served = serve::serve(How {
         name,
         blocks: how.blocks,
         frames: how.frames as usize,
@@ -78,5 +78,6 @@ pub unsafe extern "C" fn exos_files_on_disk(how: *const DiskFiles) -> c_int {
             Some(functions) => Choice::Own(*functions),
             None => Choice::Queues(TwoQueues::new()),
         },
-    })))
+    });
+    answer(served.map(|()| 0))
 }
