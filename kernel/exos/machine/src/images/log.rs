@@ -129,7 +129,8 @@ mod tests {
         sector(&[MAGIC, 1, said, SECTOR as u64]);
         for (first, sectors, flags) in entries {
             sector(&[*first, *sectors, *flags, 0]);
-            for number in 0..*sectors {
+            // Of what a test says that it cannot have.
+            for number in 0..(*sectors).min(16) {
                 sector(&[first + number; 8]);
             }
         }
