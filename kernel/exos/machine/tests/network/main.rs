@@ -47,7 +47,8 @@ fn guest_with(script: &str, processors: u32, more: &[(&str, &str)]) -> Option<Gu
     files.push(("init".to_owned(), b"sh script".to_vec()));
     files.push((
         "script".to_owned(),
-        format!("netd &\n{script}").into_bytes(),
+        // Who asks before the service is there is told that the network is down.
+        format!("netd &\nuntil netstat > /dev/null; do sleep 1; done\n{script}").into_bytes(),
     ));
     let more = more.iter();
     files.extend(more.map(|(name, text)| (name.to_string(), text.as_bytes().to_vec())));

@@ -55,7 +55,12 @@ impl Guest {
         let mut files = programs::make(&all).expect("programs compile");
         let mut put = |name: &str, text: &str| files.push((name.to_owned(), text.into()));
         put("init", "sh script");
-        put("script", &format!("netd &\nnetd=$!\nnetstat\n{script}"));
+        put(
+            "script",
+            &format!(
+                "netd &\nnetd=$!\nuntil netstat > /dev/null; do sleep 1; done\nnetstat\n{script}"
+            ),
+        );
         more.iter().for_each(|(name, text)| put(name, text));
         let folder = tempfile::tempdir().expect("a folder");
         let software = software::prepare(&files, folder.path()).expect("a package");
