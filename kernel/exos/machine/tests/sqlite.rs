@@ -52,17 +52,21 @@ fn a_database_is_the_same_as_on_the_host() {
     for (name, path) in [("library.sql", sql), ("database.sh", script)] {
         files.push((name.to_owned(), std::fs::read(path).expect("a file")));
     }
-    let begin = b"FILES=/bin\ncd /tmp\n. /bin/database.sh\n";
+    // The service may be later than the shell.
+    let begin =
+        b"export HOME=/ FILES=/bin\nuntil cd /tmp 2>/dev/null; do sleep 0.2; done\n. /bin/database.sh\n";
     files.push(("begin".to_owned(), begin.to_vec()));
     files.push(("init".to_owned(), b"sh begin".to_vec()));
     files.push(("services.list".to_owned(), b"ramd /tmp\n".to_vec()));
     let software = software::prepare(&files, folder.path()).expect("an archive");
     let machine = Machine {
         memory: 512,
-        limit: Duration::from_secs(300),
+        limit: Duration::from_secs(200),
         ..Machine::default()
     };
-    let ended = machine.run(&software, |_| {}).expect("a machine");
+    let ended = machine
+        .run(&software, |line| println!("{line}"))
+        .expect("a machine");
     let lines = ended.lines.iter();
     let lines = lines.skip_while(|line| !line.starts_with("aegis: "));
     let inside: Vec<&str> = lines.skip(1).map(|line| line.trim_end()).collect();
