@@ -60,7 +60,7 @@ fn a_database_is_the_same_as_on_the_host() {
     files.push(("services.list".to_owned(), b"ramd /tmp\n".to_vec()));
     let software = software::prepare(&files, folder.path()).expect("an archive");
     let machine = Machine {
-        memory: 512,
+        memory: 256,
         limit: Duration::from_secs(200),
         ..Machine::default()
     };
