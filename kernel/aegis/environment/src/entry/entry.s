@@ -142,6 +142,13 @@
     .endr
 .endm
 
+# Slices of its own begin from now on, also of one that slept.
+.macro awake                    # takes rcx and r11
+    leaq begin(%rip), %r11
+    movabsq $CONTEXT + BEGIN, %rcx
+    movq %r11, (%rcx)
+.endm
+
 # Who has the coprocessor on may have set its own base of gs, which the kernel takes from the context at every begin.
 .macro keep_base                # takes rax
     rdgsbase %rax
@@ -395,8 +402,10 @@ call_comes_late:
     movl $1, late(%rip)
     jmp landed
 2:  cmpb $KIND_WAKE, %r9b
-    je landed
-    movl $KIND_ASYNCHRONOUS, %ecx
+    jne 3f
+    awake
+    jmp landed
+3:  movl $KIND_ASYNCHRONOUS, %ecx
 request:
     movl queue_tail(%rip), %r11d
     subl queue_head(%rip), %r11d

@@ -157,11 +157,20 @@ park:
     leaq activations(%rip), %rcx
     movq %rax, A_RESUME(%rcx)
     movq %rcx, parked(%rip)
-    movl $YIELD, %eax
+    movl queue_tail(%rip), %eax
+    cmpl queue_head(%rip), %eax
+    jne 1f
+    movabsq CONTEXT + NOTIFY, %rax
+    testq %rax, %rax
+    jz 1f
+    xorl %eax, %eax             # asleep: calls and events come all the same
+    movabsq %rax, CONTEXT + BEGIN
+1:  movl $YIELD, %eax
     syscall
 park_end:
     jmp park
 serve_goes_on:
+    awake                       # before it is parked no more: whoever is neither has slices
     movq $0, parked(%rip)
     movl $0, replies(%rip)
     movq (%rsp), %rax
@@ -184,6 +193,7 @@ call_arrives:
     movq top(%rip), %rcx
     cmpq %rcx, parked(%rip)
     jne call_refuse
+    awake
     movq $0, parked(%rip)
 call_taken:                     # who calls is in eax
     movq parks+R_RSP(%rip), %rsp
@@ -306,6 +316,7 @@ end_arrives:
     movq top(%rip), %r11
     cmpq %r11, parked(%rip)
     jne end_refuse_now
+    awake
     movq $0, parked(%rip)
     leaq call_taken(%rip), %rcx
     movq %rcx, S_RIP(%rax)

@@ -33,6 +33,7 @@ global_asm!(
     ".set UPCALLED, {upcalled}",
     ".set GS, {gs}",
     ".set BEGIN, {begin}",
+    ".set NOTIFY, {notify}",
     include_str!("entry.s"),
     include_str!("procedure.s"),
     include_str!("upcall.s"),
@@ -50,6 +51,7 @@ global_asm!(
     upcalled = const offset_of!(Context, upcalled),
     gs = const offset_of!(Context, gs),
     begin = const offset_of!(Context, begin),
+    notify = const offset_of!(Context, notify),
     last_processor = const *claim::RUNNING.end(),
     options(att_syntax)
 );
@@ -344,6 +346,9 @@ extern "C" fn aegis_requested(message: &mut Message) {
 /// Events were raised.
 #[unsafe(no_mangle)]
 extern "C" fn aegis_notified() {
+    // Before the events are taken: whoever slept and is interrupted from here on has nothing else
+    // that would have it go on.
+    set_asleep(false);
     loop {
         if AT_ONCE.load(Relaxed) {
             // Before the events are looked at: what comes later is told by it.

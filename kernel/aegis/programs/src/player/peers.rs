@@ -1,10 +1,10 @@
 //! Roles that ask and answer other environments.
 
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use postern_aegis::abi::device::Piece;
 use postern_aegis::entry::{self, Message};
-use postern_aegis::{Error, Mapping, calls, mailbox, memory, start};
+use postern_aegis::{Error, Mapping, calls, mailbox, memory, start, time};
 use postern_aegis_programs::{peer, words};
 
 use crate::obey::idle;
@@ -63,10 +63,26 @@ extern "C" fn add(_caller: u64, first: u64, second: u64, rounds: u64, _: u64) ->
 pub fn procedure() -> ! {
     entry::coprocessor(true);
     entry::accept();
+    if mailbox::get(words::FIRST) == 3 {
+        serve_until_alarms();
+    }
     mailbox::set(words::ASKED, 0);
     let never = AtomicU32::new(0);
     entry::serve_procedure(add, &never);
     idle()
+}
+
+/// Serves, and leaves that now and then for a moment.
+fn serve_until_alarms() -> ! {
+    static ALARM: AtomicU32 = AtomicU32::new(0);
+    entry::on_events(|_| ALARM.store(1, Relaxed));
+    mailbox::set(words::ASKED, 0);
+    loop {
+        ALARM.store(0, Relaxed);
+        let _ = time::alarm(20_000);
+        entry::serve_procedure(add, &ALARM);
+        mailbox::add(words::OTHER, 1);
+    }
 }
 
 /// Calls without an end.

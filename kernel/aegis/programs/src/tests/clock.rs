@@ -14,6 +14,7 @@ crate::scenarios! {
     "clock.alarm" alarm;
     "clock.at-once" at_once;
     "clock.upcalls" upcalls;
+    "clock.asleep" asleep;
 }
 
 /// The counter goes on, and the day with it.
@@ -96,6 +97,33 @@ fn upcalls() -> Outcome {
         same("wrong answers", asker.mailbox.get(words::ERRORS), 0)?;
         asker.end();
         child.end();
+    }
+    Ok(())
+}
+
+/// Hears of an alarm for longer than a slice lasts.
+fn hear_for_long(events: u64) {
+    let record = books::environment(books::own_number());
+    let (ran, began) = (record.ran.load(Relaxed), slices::clock());
+    while record.ran.load(Relaxed) < ran + 2 {
+        // Nobody else may want the processor.
+        if slices::clock().wrapping_sub(began) > time::cycles(100_000) {
+            break;
+        }
+        core::hint::spin_loop();
+    }
+    hear(events);
+}
+
+/// Who sleeps is awake while it hears of what ends the sleep, though its slice ends in between.
+fn asleep() -> Outcome {
+    entry::on_events(hear_for_long);
+    for _ in 0..5 {
+        let told = TOLD.load(Relaxed);
+        calls::alarm(slices::clock() + time::cycles(1000)).named("an alarm")?;
+        while TOLD.load(Relaxed) == told {
+            entry::sleep_unless(|| TOLD.load(Relaxed) > told);
+        }
     }
     Ok(())
 }

@@ -1,16 +1,19 @@
 //! Calls of procedures in other environments, by registers.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use postern_aegis::load::Child;
-use postern_aegis::{Error, entry};
+use postern_aegis::{Error, books, entry};
 use postern_aegis_programs::{Role, words};
 
 use crate::pages::patient;
-use crate::scenario::{Named, Outcome, Why, check, player, same};
+use crate::scenario::{Named, Outcome, Why, check, player, same, wait};
 
 crate::scenarios! {
     "procedures.answer" answer;
     "procedures.end" end;
     "procedures.silent" silent;
+    "procedures.asleep" asleep;
 }
 
 /// A server without a slice, parked.
@@ -77,6 +80,32 @@ fn end() -> Outcome {
     let error = call(&server, [1; 4]).error;
     check(error == Error::NoEnvironment as i64, "a dead one answers")?;
     check(entry::call_procedure(0, [0; 4]).error < 0, "nobody answers")?;
+    server.end();
+    entry::coprocessor(false);
+    Ok(())
+}
+
+/// A server that hears events has no slices while nobody calls, and answers, and hears of them.
+fn asleep() -> Outcome {
+    entry::coprocessor(true);
+    entry::accept();
+    let server = player(Role::Procedure, 3, 0)?;
+    server.run_on(0)?;
+    wait("it does not begin", || {
+        server.mailbox.get(words::ASKED) == 0
+    })?;
+    let ran = || books::environment(server.number).ran.load(Relaxed);
+    let mut rounds = 0u64;
+    while server.mailbox.get(words::OTHER) < 3 {
+        rounds += 1;
+        let answer = call(&server, [rounds, 1, 0, 0]);
+        same("an error", answer.error as u64, 0)?;
+        same("a sum", answer.word, rounds + 1)?;
+        let before = ran();
+        (0..50).for_each(|_| entry::yield_slice());
+        check(ran() - before < 25, "it has slices all the time")?;
+        check(rounds < 1_000_000, "it hears of no alarm")?;
+    }
     server.end();
     entry::coprocessor(false);
     Ok(())
