@@ -60,13 +60,16 @@ stress: setup
 
 # Load on all kinds of handlers of the web server, with faults and reloads at random, for a minute; then requests at random at the
 # kernel module's device, half a million in machines of both kernels, and at Aegis for that minute on one processor and on two;
-# servers of NFS that lie, and random operations on a mounted folder.
+# servers of NFS that lie, random operations on a mounted folder, and frames that are nearly right at a machine that serves.
 soak: setup setup-kernel setup-exos-nfs
 	POSTERN_SOAK_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern-server --test soak -- --nocapture
 	POSTERN_KERNEL_REQUESTS=120000 $(CARGO) test --release -p postern-kernel-tests --test boot -- --nocapture
 	$(AEGIS) test --seconds $(STRESS_SECONDS) --seed $$RANDOM
+	SEEDS=200 $(CARGO) test --release -p postern-exos-fs -- --nocapture
+	POSTERN_CUTS_SECONDS=0 POSTERN_DAMAGED_DISKS=40 $(CARGO) test --release -p postern-exos-machine --test disk -- --nocapture --test-threads 1
 	POSTERN_NFS_LIES=100000 $(CARGO) test --release -p postern-exos-nfs -- --nocapture
 	POSTERN_NFS_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern-exos-machine --test nfs -- --nocapture
+	POSTERN_WIRE_SECONDS=$(STRESS_SECONDS) POSTERN_WIRE_SEED=$$RANDOM $(CARGO) test --release -p postern-exos-machine --test wire -- --nocapture
 
 setup-conformance:
 	@scripts/setup.sh gcc tar xz-utils gcc-12-source csmith libcsmith-dev
@@ -159,9 +162,12 @@ setup-nginx:
 
 EXOS = $(CARGO) run --release --quiet -p postern-exos-machine --bin exos-machine --
 
-# Boots to a shell, with this terminal on the serial line. ARGS='-p 2': on two processors.
+# Boots to a shell, with this terminal on the serial line. ARGS='-p 2': on two processors. The disk is a
+# file that is made at the first boot, and stays.
+DISK ?= target/exos/disk.img
 exos: setup-exos
-	@$(EXOS) boot $(ARGS)
+	@mkdir -p $(dir $(DISK))
+	@$(EXOS) boot --disk $(DISK) $(ARGS)
 
 # The paper's experiments, programs as nobody wants them, and a shell.
 exos-demo: setup-exos

@@ -47,7 +47,7 @@ const FOLDERS: &[Folder] = &[
     },
     libc(
         "libc/unix",
-        "getcwd.c getlogin.c getpass.c getpwent.c getut.c ttyname.c ttyname_r.c",
+        "getcwd.c getlogin.c getpass.c getpwent.c getut.c pread.c pwrite.c ttyname.c ttyname_r.c",
     ),
     libm(
         "libm/common",

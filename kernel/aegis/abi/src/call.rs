@@ -256,8 +256,10 @@ calls! {
     40 Bind(filter, length, priority, ring) stack
         /// An endpoint: arriving frames that a filter accepts (an expression of at most 512 bytes)
         /// go to the pages that a ring names, unless a filter of a higher priority, or of the same
-        /// and older, accepts them. Its number is the result. The root may take others' frames. It
-        /// is compiled together with all others, in time that the caller pays for in slices.
+        /// and older, accepts them. The greatest priority stands for one behind all others, from
+        /// which everybody may take frames. Its number is the result. The root may take others'
+        /// frames. It is compiled together with all others, in time that the caller pays for in
+        /// slices.
         needs "quota of holdings; that no other environment's filter loses frames by it" errors [Argument, Unmapped, Denied, Kind, Taken, Quota, Exhausted];
     41 Direct(holding, ring, handler) stack
         /// Where frames of an endpoint go from now on: to an own handler first (0: none), then to
@@ -271,6 +273,8 @@ calls! {
     43 Send(pieces, count) stack
         /// Sends a frame that is gathered from an array of pieces in the caller's memory. Their
         /// pages stay where they are until the device is done with them, which the context counts.
+        /// A frame for this machine's own address goes to the ring of who wants it at once, and may
+        /// have a page's bytes.
         needs "the pages, or their capabilities; room among the frames under way" errors [Argument, Unmapped, Denied, Kind, Again, NoDevice];
     44 Handler(image, length, pages, count) stack
         /// A handler of messages: an image that the judge accepts, which has a window of its own.

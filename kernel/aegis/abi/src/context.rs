@@ -157,6 +157,9 @@ pub struct Context {
     pub upcall: u64,
     /// What an upcall interrupted.
     pub upcalled: Saved,
+    /// Events that nobody here waits for, as bits: they are not raised, and end no sleep. What is
+    /// counted besides ([`Context::sent`]) is so all the same.
+    pub ignored: u64,
 }
 
 impl Context {

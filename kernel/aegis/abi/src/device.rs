@@ -118,6 +118,11 @@ pub struct Piece {
 pub const PIECES: usize = 7;
 /// Bytes of a frame: both addresses, the type, and what it carries.
 pub const FRAME: core::ops::RangeInclusive<usize> = 14..=1514;
+/// Bytes of a frame for this machine itself at most.
+pub const OWN_FRAME: usize = crate::PAGE;
+/// The priority of an endpoint that gets what no other one wants, and from which everybody may take
+/// frames.
+pub const BEHIND: u32 = u32::MAX;
 /// Frames of one environment that can be under way at a time.
 pub const FRAMES: usize = 8;
 

@@ -175,6 +175,8 @@ pub struct Environment {
     /// What runs of its handlers took together, of a slice's clock: those that have ended among
     /// them.
     pub spent: AtomicU64,
+    /// Slices that were over while it ran: each is the time of one, and what it yielded none.
+    pub whole: AtomicU64,
 }
 
 const _: () = assert!(core::mem::size_of::<Page>() == 32);

@@ -41,6 +41,10 @@ impl<'a, H: Hardware> Books<'a, H> {
             return;
         }
         let context = self.context(environment);
+        let events = events & !context[offset_of!(Context, ignored) / 8].load(Relaxed);
+        if events == 0 {
+            return;
+        }
         context[offset_of!(Context, events) / 8].fetch_or(events, Relaxed);
         let at_once = context[offset_of!(Context, upcall) / 8].load(Relaxed) != 0;
         if at_once && events & Context::DEVICES != 0 {

@@ -207,6 +207,7 @@ impl<'a, H: Hardware> Books<'a, H> {
             &record.waits,
             &record.alarm,
             &record.spent,
+            &record.whole,
         ] {
             time.store(0, Relaxed);
         }

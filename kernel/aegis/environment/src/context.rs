@@ -58,6 +58,7 @@ pub struct Context {
     pub sent: AtomicU64,
     pub(crate) upcall: AtomicU64,
     pub upcalled: Saved,
+    pub ignored: AtomicU64,
 }
 
 /// Frames of this environment's that the network is done with, so far.

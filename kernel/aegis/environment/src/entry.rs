@@ -8,7 +8,7 @@
 
 mod trusted;
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use postern_aegis_abi::context::{EXCEPTIONS, GUARANTEES};
 use postern_aegis_abi::{Call, Error, Mapping, PAGE};
@@ -155,6 +155,11 @@ pub fn on_events(told: fn(u64)) {
     trusted::accept_events();
 }
 
+/// Events that are not to be raised from now on, and end no sleep; all others are.
+pub fn ignore(events: u64) {
+    crate::context::context().ignored.store(events, Relaxed);
+}
+
 /// Has the same function called for events of devices at once, if they come while the program runs,
 /// and not only when its next slice begins. Until then they are told as all events are.
 pub fn events_at_once() {
@@ -182,14 +187,31 @@ pub fn yield_slice() {
     let _ = trusted::give_away(0, None, Call::Yield);
 }
 
+/// The alarm has rung since it was set last, and nobody has slept since.
+static RANG: AtomicBool = AtomicBool::new(false);
+
 /// Ends this slice and has none until an event is raised or a request comes, unless something is so
-/// already. Functions for events are registered ([`on_events`]); without any this is a yield.
+/// already. Functions for events are registered ([`on_events`]); without any this is a yield, and so
+/// it is as long as this has slices of others to give back.
+///
+/// It may come back sooner: a slice that ends before this one is given away ends the sleep, and so
+/// does an alarm that has rung before, which nobody would hear again.
 pub fn sleep_unless(is: impl Fn() -> bool) {
+    // A slice of another's that comes to who sleeps comes to nobody: its owner would wait for ever.
+    if slices::has_others() {
+        return yield_slice();
+    }
     trusted::set_asleep(true);
-    if !is() {
+    if !is() && !RANG.load(Relaxed) {
         yield_slice();
     }
     trusted::set_asleep(false);
+    RANG.store(false, Relaxed);
+}
+
+/// The alarm is set anew.
+pub(crate) fn alarm_set() {
+    RANG.store(false, Relaxed);
 }
 
 /// Gives the rest of the slice to an environment, which begins. Comes back when this one begins.
@@ -246,25 +268,46 @@ pub fn wake(environment: u16) -> Result<(), Error> {
 }
 
 /// Slices that begin, and in which a called procedure has not answered, before its caller goes on with
-/// [`Error::Again`].
-pub fn set_patience(slices: u32) {
-    PATIENCE.store(slices, Relaxed);
+/// [`Error::Again`]; how many they were before.
+pub fn set_patience(slices: u32) -> u32 {
+    PATIENCE.swap(slices, Relaxed)
+}
+
+/// Cycles of the clock that must have passed besides. 0 at the start: slices alone count, which are
+/// short where all who have some yield.
+pub fn set_patience_cycles(cycles: u64) {
+    CYCLES.store(cycles, Relaxed);
 }
 
 static PATIENCE: AtomicU32 = AtomicU32::new(4096);
+static CYCLES: AtomicU64 = AtomicU64::new(0);
+static IMPATIENT: AtomicUsize = AtomicUsize::new(0);
+
+/// Has a function asked when that patience is over, at each slice that begins from then on: whether
+/// the call of an environment's procedure is waited for nevertheless. A clock and the caller's own
+/// affairs may be reasons; it calls nobody.
+pub fn on_impatience(goes_on: fn(u16) -> bool) {
+    IMPATIENT.store(goes_on as usize, Relaxed);
+}
 
 fn look_at(environment: u16, looks: u32) -> Result<(), Error> {
     static BIRTH: AtomicU32 = AtomicU32::new(0);
+    static SINCE: AtomicU64 = AtomicU64::new(0);
     let birth = books::environment(environment).birth.load(Relaxed);
     if looks == 1 {
         BIRTH.store(birth, Relaxed);
+        SINCE.store(slices::clock(), Relaxed);
     }
     if !books::lives(environment) || BIRTH.load(Relaxed) != birth {
         return Err(Error::NoEnvironment);
     }
-    match looks > PATIENCE.load(Relaxed) {
-        true => Err(Error::Again),
-        false => Ok(()),
+    let waited = slices::clock().saturating_sub(SINCE.load(Relaxed));
+    if looks <= PATIENCE.load(Relaxed) || waited < CYCLES.load(Relaxed) {
+        return Ok(());
+    }
+    match trusted::impatient().is_some_and(|goes_on| goes_on(environment)) {
+        true => Ok(()),
+        false => Err(Error::Again),
     }
 }
 

@@ -133,6 +133,34 @@ pub fn write(to: u64, word: u64) {
     }
 }
 
+/// A page outside of the program's own image, whose words are read and written without a further
+/// look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outside(u64);
+
+impl Outside {
+    /// The page that begins at an address; `None` if the image is there.
+    pub fn page(at: u64) -> Option<Outside> {
+        let last = PAGE as u64 - 1;
+        let inside = image::own(at) || image::own(at.checked_add(last)?);
+        (at & last == 0 && !inside).then_some(Outside(at))
+    }
+
+    /// Reads the word at an offset, which is taken within the page.
+    pub fn read(self, offset: usize) -> u64 {
+        trusted::read(self.at(offset))
+    }
+
+    /// Writes it.
+    pub fn write(self, offset: usize, word: u64) {
+        trusted::write(self.at(offset), word);
+    }
+
+    fn at(self, offset: usize) -> u64 {
+        self.0 | offset as u64 & (PAGE as u64 - 8)
+    }
+}
+
 /// Writes bytes from a multiple of eight on; what is left of the last word becomes 0.
 pub fn write_bytes(to: u64, bytes: &[u8]) {
     for (index, chunk) in bytes.chunks(8).enumerate() {

@@ -9,12 +9,14 @@ use core::mem::offset_of;
 use postern_aegis_abi::device::{ENTRIES, Entry, Ring as Page};
 use postern_aegis_abi::{Error, Mapping};
 
+use crate::memory::Outside;
 use crate::{memory, pages};
 
 /// A ring of this environment's.
 #[derive(Debug)]
 pub struct Ring {
     at: u64,
+    words: Outside,
     page: u32,
     ready: u64,
     taken: u64,
@@ -50,6 +52,7 @@ impl Ring {
         let page = memory::map_fresh(at, Mapping::WRITE)?;
         Ok(Ring {
             at,
+            words: Outside::page(at).ok_or(Error::Argument)?,
             page,
             ready: 0,
             taken: 0,
@@ -66,9 +69,10 @@ impl Ring {
         self.at
     }
 
-    fn entry(&self, number: u64) -> u64 {
-        let index = number % ENTRIES as u64;
-        self.at + offset_of!(Page, entries) as u64 + index * size_of::<Entry>() as u64
+    /// The offset of an entry.
+    fn entry(&self, number: u64) -> usize {
+        let index = number as usize % ENTRIES;
+        offset_of!(Page, entries) + index * size_of::<Entry>()
     }
 
     /// How many entries could be made ready.
@@ -83,10 +87,11 @@ impl Ring {
             return false;
         }
         let entry = self.entry(self.ready);
-        memory::write(entry + offset_of!(Entry, place) as u64, place);
-        memory::write(entry + offset_of!(Entry, capability) as u64, capability);
+        self.words.write(entry + offset_of!(Entry, place), place);
+        self.words
+            .write(entry + offset_of!(Entry, capability), capability);
         self.ready += 1;
-        memory::write(self.at + offset_of!(Page, ready) as u64, self.ready);
+        self.words.write(offset_of!(Page, ready), self.ready);
         true
     }
 
@@ -102,13 +107,13 @@ impl Iterator for Ring {
 
     /// The next thing that came. Its entry can be made ready anew.
     fn next(&mut self) -> Option<Told> {
-        let filled = memory::read(self.at + offset_of!(Page, filled) as u64);
+        let filled = self.words.read(offset_of!(Page, filled));
         // Its own memory, which only the kernel and this program write.
         if filled == self.taken {
             return None;
         }
         let entry = self.entry(self.taken);
-        let word = |offset: usize| memory::read(entry + offset as u64);
+        let word = |offset: usize| self.words.read(entry + offset);
         self.taken += 1;
         Some(Told {
             place: word(offset_of!(Entry, place)),

@@ -76,6 +76,25 @@ pub fn giver() -> Option<u16> {
     (given && owner != own && owner != 0).then_some(owner)
 }
 
+/// Whether this environment has slices of others with their future, which it has to give back. Where
+/// requests are served while others are, an answer can go with another slice than the one that the
+/// request came with.
+pub fn has_others() -> bool {
+    let own = books::own_number();
+    (0..processors()).any(|processor| {
+        let vector = &books::machine().slices[processor];
+        let mut left = books::machine().processor[processor].owned.load(Relaxed);
+        while left != 0 {
+            let slice = &vector[left.trailing_zeros() as usize];
+            left &= left - 1;
+            if slice.runs.load(Relaxed) == own && slice.owner.load(Relaxed) != own {
+                return true;
+            }
+        }
+        false
+    })
+}
+
 /// The processor's own clock: cycles, or instructions under an emulator that counts them.
 pub fn clock() -> u64 {
     trusted::clock()

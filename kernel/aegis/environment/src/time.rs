@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis_abi::Error;
 
-use crate::{books, calls, slices};
+use crate::{books, calls, entry, slices};
 
 /// Cycles of the processors' counter in a second.
 pub fn frequency() -> u64 {
@@ -26,6 +26,7 @@ pub fn cycles(microseconds: u64) -> u64 {
 /// Has the event of the alarm raised when so many microseconds have passed, at a tick of
 /// processor 0. What was asked before is forgotten.
 pub fn alarm(microseconds: u64) -> Result<(), Error> {
+    entry::alarm_set();
     let due = slices::clock().saturating_add(cycles(microseconds));
     calls::alarm(due.max(1)).map(drop)
 }

@@ -131,6 +131,7 @@ fn tick(frame: &mut Frame) {
     let Some(environment) = frame.is_users().then(switch::current).flatten() else {
         return;
     };
+    environment.whole.fetch_add(1, Relaxed);
     match tick {
         Tick::Stay => {}
         // The handler saves what it needs and yields.

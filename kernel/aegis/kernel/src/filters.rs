@@ -8,7 +8,7 @@
 use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 use core::sync::atomic::{AtomicBool, AtomicU64};
 
-use postern_aegis_abi::device::FRAME;
+use postern_aegis_abi::device::{BEHIND, FRAME};
 use postern_aegis_abi::{Error, FILTER, HOLDINGS, ROOT};
 use postern_aegis_books::{Endpoint, Hardware};
 use postern_filter::set::{Claim, Limits, Scratch, Set};
@@ -30,7 +30,8 @@ static ENDPOINTS: [[AtomicU64; HOLDINGS]; 2] = [const { [const { AtomicU64::new(
 /// An endpoint has ended since the code was made.
 static STALE: AtomicBool = AtomicBool::new(false);
 
-/// Endpoints as they are now.
+/// Endpoints as they are now: the oldest first, and behind them those that get what no other one
+/// wants. A new one is compared with those before it, so it may take frames of those behind.
 struct Bound {
     list: [Endpoint; HOLDINGS],
     count: usize,
@@ -38,7 +39,9 @@ struct Bound {
 
 impl Bound {
     fn now() -> Bound {
-        let (list, count) = books().endpoints();
+        let (mut list, count) = books().endpoints();
+        // Ages differ, so all have their places.
+        list[..count].sort_unstable_by_key(|one| (one.priority == BEHIND, one.age));
         Bound { list, count }
     }
 
@@ -81,7 +84,7 @@ pub fn matches(caller: u16, arguments: [u64; 6]) -> Result<u64, Error> {
     let mut found = [0; HOLDINGS];
     let matches = match count {
         1 => {
-            let first = filters::ask_of(frame, || Here.poll(), endpoint);
+            let first = find_of(frame);
             found[0] = first.map_or(0, |(number, _)| number) as u64;
             first.iter().len()
         }
@@ -104,6 +107,11 @@ pub fn find(page: u32, offset: usize, length: usize) -> Option<(usize, u64)> {
         || Here.poll(),
         endpoint,
     )
+}
+
+/// The same of a frame that lies anywhere.
+pub fn find_of(frame: &[u8]) -> Option<(usize, u64)> {
+    filters::ask_of(frame, || Here.poll(), endpoint)
 }
 
 /// The endpoint that a code means, if it is still there, and its age.
@@ -178,7 +186,10 @@ fn set(endpoints: &[Endpoint], new: Option<usize>) -> Result<Set, Error> {
         left = left.checked_sub(filter.tests()).ok_or(Error::Exhausted)?;
         let claim = Claim {
             owner: endpoint.owner.into(),
-            priority: endpoint.priority,
+            priority: match endpoint.priority {
+                BEHIND => 0,
+                priority => priority,
+            },
             may_steal: new != Some(endpoint.number) || endpoint.owner == ROOT,
         };
         set.insert(&filter, claim).map_err(|_| Error::Taken)?;

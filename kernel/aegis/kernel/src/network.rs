@@ -10,7 +10,7 @@
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
-use postern_aegis_abi::device::{FRAME, PIECES};
+use postern_aegis_abi::device::{FRAME, OWN_FRAME, PIECES};
 use postern_aegis_abi::{Context, Error, PAGE};
 use postern_aegis_books::Hardware;
 use postern_aegis_virtio::{Buffer, Refusal};
@@ -36,6 +36,9 @@ const SIZE: u16 = 256;
 /// none under way.
 const PLACES: usize = 32;
 const KEPT: usize = 8;
+/// With fewer frames under way the device does not interrupt for those that it is done with: nobody
+/// waits for a place, and they are taken back with the next frame, or at a tick.
+const QUIET: usize = 4;
 /// Bytes of a place, for frames that are copied.
 const ROOM: usize = PAGE / 2;
 /// Frames that are worked off in a slice's time.
@@ -71,6 +74,8 @@ struct Departures {
     /// Zeros that stand before each frame; places for frames are behind them.
     first: u32,
     places: [Option<Departure>; PLACES],
+    /// How many of them are free.
+    free: usize,
     /// The place of each chain.
     of: [u8; SIZE as usize],
     /// When the device took something last, or nothing was under way, in cycles.
@@ -107,6 +112,7 @@ fn open(device: &'static Device) -> Result<Network, Refusal> {
         channel: device.channel(1, SIZE)?,
         first: device::take_pages((1 + PLACES * ROOM / PAGE) as u64).ok_or(Refusal::Queue)?,
         places: [None; PLACES],
+        free: PLACES,
         of: [0; SIZE as usize],
         moved: 0,
         nonsense: 0,
@@ -241,7 +247,9 @@ fn arrive(page: u32, length: usize) {
     record.arrived.fetch_add(1, Relaxed);
     let filled = &FILLED[page.wrapping_sub(window::buffers().start) as usize % FILLED.len()];
     filled.fetch_max(length as u32, Relaxed);
-    if !FRAME.contains(&length) {
+    // What says that this machine has sent it has not: that comes back without the device.
+    let own = record.address.load(Relaxed);
+    if !FRAME.contains(&length) || address_at(page, AT + 6) == own {
         record.unclaimed.fetch_add(1, Relaxed);
         return;
     }
@@ -294,13 +302,17 @@ fn deliver((endpoint, age): (usize, u64), page: u32, length: usize, time: u64) {
     if !books().is_bound(endpoint, age) {
         return;
     }
+    device::with_frame(page, AT, length, |frame| tell(endpoint, frame, time));
+}
+
+/// A frame goes to the ring of an endpoint that is there. The lock of holdings is held.
+fn tell(endpoint: usize, frame: &[u8], time: u64) {
+    let holding = books().holding(endpoint);
     let owner = (holding.owner.load(Relaxed), holding.birth.load(Relaxed));
-    let what = length as u64 | (endpoint as u64) << 32;
+    let what = frame.len() as u64 | (endpoint as u64) << 32;
     let told = match holding.ring.load(Relaxed) {
         0 => Err(Error::Exhausted),
-        ring => device::with_frame(page, AT, length, |frame| {
-            books().tell(owner, ring, (what, time), Some(frame))
-        }),
+        ring => books().tell(owner, ring, (what, time), Some(frame)),
     };
     match told {
         Ok(()) => books().raise(owner.0, Context::EVENT_NETWORK),
@@ -332,7 +344,7 @@ pub fn send(caller: u16, pieces: u64, count: u64) -> Result<u64, Error> {
         };
         length += bytes as usize;
     }
-    if !FRAME.contains(&length) {
+    if !(*FRAME.start()..=OWN_FRAME).contains(&length) {
         return Err(Error::Argument);
     }
     let mut departure = Departure::default();
@@ -346,7 +358,15 @@ pub fn send(caller: u16, pieces: u64, count: u64) -> Result<u64, Error> {
         departure.pieces += 1;
         Ok(())
     });
+    if result.is_ok() && comes_back(&buffers[1]) {
+        come_back(&buffers[1..=count], length);
+        departure.take_back();
+        return Ok(0);
+    }
     let result = result.and_then(|()| {
+        if !FRAME.contains(&length) {
+            return Err(Error::Argument);
+        }
         let mut departures = hold(&network.departures);
         let place = departures.place(caller)?;
         departure.owner = caller;
@@ -357,6 +377,61 @@ pub fn send(caller: u16, pieces: u64, count: u64) -> Result<u64, Error> {
         departure.take_back();
     }
     result.map(|()| 0)
+}
+
+/// The address of Ethernet whose bytes begin at an offset in a page.
+fn address_at(page: u32, at: usize) -> u64 {
+    let words = Here.words(page);
+    let word = |index: usize| words.get(index).map_or(0, |word| word.load(Relaxed));
+    let (index, bits) = (at / 8, 8 * (at % 8));
+    let (low, high) = (word(index) >> bits, word(index + 1) << 1 << (63 - bits));
+    (low | high) << 16 >> 16
+}
+
+/// Whether a frame whose first piece this is goes to this machine itself.
+fn comes_back(first: &Buffer) -> bool {
+    let (page, at) = ((first.address >> 12) as u32, first.address as usize % PAGE);
+    first.length >= 6 && address_at(page, at) == books().machine.network.address.load(Relaxed)
+}
+
+/// The bytes of pieces of lent pages.
+fn gather(pieces: &[Buffer], frame: &mut [u8]) {
+    let bytes = pieces.iter().flat_map(|piece| {
+        let words = Here.words((piece.address >> 12) as u32);
+        let from = piece.address as usize % PAGE;
+        (from..from + piece.length as usize).map(move |at| {
+            let word = words.get(at / 8).map_or(0, |word| word.load(Relaxed));
+            (word >> (8 * (at % 8))) as u8
+        })
+    });
+    frame
+        .iter_mut()
+        .zip(bytes)
+        .for_each(|(to, byte)| *to = byte);
+}
+
+/// A frame for this machine itself while it is looked at.
+static OWN: Mutex<[u8; OWN_FRAME]> = Mutex::new([0; OWN_FRAME]);
+
+/// A frame of this machine's for itself goes to the ring of who wants it. Handlers are for what
+/// arrives: they run on processor 0.
+#[inline(never)]
+fn come_back(pieces: &[Buffer], length: usize) {
+    let (record, time) = (&books().machine.network, registers::time());
+    let mut room = hold(&OWN);
+    let frame = &mut room[..length];
+    gather(pieces, frame);
+    record.arrived.fetch_add(1, Relaxed);
+    match filters::find_of(frame) {
+        Some(found) => {
+            let _lock = books().lock_holdings();
+            if books().is_bound(found.0, found.1) {
+                books().holding(found.0).arrived.fetch_add(1, Relaxed);
+                tell(found.0, frame, time);
+            }
+        }
+        None => _ = record.unclaimed.fetch_add(1, Relaxed),
+    }
 }
 
 /// Sends a frame that is copied, for `owner`, among whose frames it counts.
@@ -399,9 +474,8 @@ impl Departures {
         if books().machine.network.there.load(Relaxed) == 0 {
             return Err(Error::NoDevice);
         }
-        let free = self.places.iter().filter(|place| place.is_none()).count();
         let place = self.places.iter().position(Option::is_none);
-        let birth = books().begin_frame(owner, free <= KEPT)?;
+        let birth = books().begin_frame(owner, self.free <= KEPT)?;
         match place {
             Some(place) if self.channel.queue().room() > PIECES => Ok((place, birth)),
             _ => {
@@ -424,12 +498,15 @@ impl Departures {
             length: HEADER as u32,
             written: false,
         };
+        let quiet = self.channel.queue().under_way() < QUIET;
+        self.channel.set_quiet(quiet);
         let Some(chain) = self.channel.add(buffers) else {
             books().cancel_frame(departure.owner, departure.birth);
             return Err(Error::Again);
         };
         self.of[usize::from(chain)] = place as u8;
         self.places[place] = Some(departure);
+        self.free -= 1;
         self.channel.notify();
         Ok(())
     }
@@ -447,6 +524,7 @@ impl Departures {
     fn done(&mut self, chain: u16) {
         let place = usize::from(self.of[usize::from(chain)]);
         if let Some(departure) = self.places[place].take() {
+            self.free += 1;
             departure.take_back();
             // Of a frame that a handler sent nobody waits for its pages.
             match departure.pieces {

@@ -60,8 +60,9 @@ pub fn handlers() -> Result<Vec<(String, Vec<u8>)>, HandlerError> {
     Ok(handlers)
 }
 
-/// The image of a handler's source, which may include headers by their names.
-fn handler(source: &[u8], headers: &[(String, Vec<u8>)]) -> Result<Vec<u8>, String> {
+/// The image of a handler's source, which may include headers by their names; what the compiler
+/// says if there is none.
+pub fn handler(source: &[u8], headers: &[(String, Vec<u8>)]) -> Result<Vec<u8>, String> {
     let options = postern_ecode::Options {
         kernel: true,
         ..postern_ecode::Options::default()

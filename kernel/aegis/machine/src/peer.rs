@@ -80,11 +80,13 @@ pub fn options(folder: &Path) -> String {
     )
 }
 
-fn machine_socket(folder: &Path) -> PathBuf {
+/// The socket of the emulator in a folder.
+pub fn machine_socket(folder: &Path) -> PathBuf {
     folder.join("machine")
 }
 
-fn peer_socket(folder: &Path) -> PathBuf {
+/// The socket of who is on the other side, in a folder.
+pub fn peer_socket(folder: &Path) -> PathBuf {
     folder.join("peer")
 }
 

@@ -34,3 +34,5 @@ pub const FIRST_TABLE: u64 = 0x7e00_001c_0000;
 pub const OWN_WINDOWS: u64 = 0x7e00_001d_0000;
 /// The page of services, to be read.
 pub const SERVICES: u64 = 0x7e00_001e_0000;
+/// Where the library has what it shares with servers of files.
+pub const FILES: u64 = 0x7e00_0020_0000;

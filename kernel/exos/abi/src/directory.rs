@@ -35,6 +35,12 @@ impl Entry {
         })
     }
 
+    /// Whether it is of this name, which has no zero.
+    pub fn is(&self, name: &[u8]) -> bool {
+        let begins = self.name.first() == name.first();
+        begins && self.name() == name
+    }
+
     /// Its name.
     pub fn name(&self) -> &[u8] {
         let length = self.name.iter().position(|byte| *byte == 0);

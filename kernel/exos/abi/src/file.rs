@@ -134,7 +134,12 @@ pub trait Files {
     /// Somebody has the file open: it lives without names, until it is released as often.
     fn hold(&mut self, node: u64) -> Result<(), Errno>;
 
-    /// The opposite of [`Files::hold`].
+    /// Somebody more has a file open that is held already: nothing is looked at anew for that.
+    fn share(&mut self, node: u64) -> Result<(), Errno> {
+        self.hold(node)
+    }
+
+    /// The opposite of [`Files::hold`] and [`Files::share`].
     fn release(&mut self, node: u64);
 
     /// The page of memory in which bytes of a file stand, from `index` · 4,096 on, and the

@@ -9,7 +9,9 @@
 //! | [`start`] | the pages of arguments, environment and descriptors |
 //! | [`mailbox`] | the page that a process shares with the registry |
 //! | [`directory`] | what the archive has |
+//! | [`disk`] | which blocks of the disk are files' |
 //! | [`file`] | what a file system is for those who use it |
+//! | [`protocol`] | how processes ask a server of files |
 //! | [`service`] | what processes offer to all others |
 //! | [`network`] | what the service `net` says of the network |
 //! | [`errno`], [`signal`] | numbers as C's library has them |
@@ -18,10 +20,12 @@
 
 pub mod address;
 pub mod directory;
+pub mod disk;
 pub mod errno;
 pub mod file;
 pub mod mailbox;
 pub mod network;
+pub mod protocol;
 pub mod request;
 pub mod service;
 pub mod signal;

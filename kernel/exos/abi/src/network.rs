@@ -12,6 +12,9 @@ use core::sync::atomic::{
 /// The service's name.
 pub const NAME: &[u8] = b"net";
 
+/// The archive's file with the handler that answers in the kernel; without it the service does.
+pub const HANDLER: &[u8] = b"net.handler";
+
 /// Neighbours that there are at most.
 pub const NEIGHBOURS: usize = 128;
 
@@ -48,6 +51,20 @@ pub mod counter {
     pub const MALFORMED: usize = 6;
     /// Neighbours for whom there was no place.
     pub const REFUSED: usize = 7;
+    /// Echoes that were answered.
+    pub const ECHOES: usize = 8;
+    /// Who was told that nobody is there.
+    pub const CLOSED: usize = 9;
+    /// Datagrams that came in pieces, and were put together.
+    pub const JOINED: usize = 10;
+    /// Frames that the service has looked at.
+    pub const FRAMES: usize = 11;
+    /// Echoes that a handler answered in the kernel.
+    pub const HANDLER_ECHOES: usize = 12;
+    /// Questions for this machine's address that a handler answered in the kernel.
+    pub const HANDLER_ANSWERS: usize = 13;
+    /// Answers that the handler had, and the device no room for.
+    pub const HANDLER_UNSENT: usize = 14;
     /// How many there are.
     pub const COUNT: usize = 16;
 }

@@ -50,7 +50,15 @@ pub enum Operation {
     /// Parts of devices that the caller may have (endpoints, handlers, ranges of blocks): at least
     /// so many from now on, at most [`HOLDINGS`] → how many.
     Holdings = 16,
+    /// The machine stops: [`STOP`], a status of at most six bits. For who has no limits.
+    Stop = 17,
 }
+
+/// What a request to stop the machine says, lest nonsense does.
+pub const STOP: u64 = 0x6666_6f72_6577_6f50;
+
+/// The status of a machine that is to begin again. Whoever started it does that.
+pub const AGAIN: u8 = 63;
 
 /// Parts of devices that a process may have at most.
 pub const HOLDINGS: u32 = 24;
@@ -62,7 +70,7 @@ impl Operation {
     /// The operation of a request's first word, whose upper half is the version that it is of:
     /// another version's numbers mean something else.
     pub fn of(word: u64) -> Option<Operation> {
-        const ALL: [Operation; 16] = [
+        const ALL: [Operation; 17] = [
             Operation::Create,
             Operation::Start,
             Operation::Replace,
@@ -79,6 +87,7 @@ impl Operation {
             Operation::Serve,
             Operation::Blocks,
             Operation::Holdings,
+            Operation::Stop,
         ];
         let own = (word >> 32) as u32 == crate::VERSION;
         let operation = ALL.get((word as u32).checked_sub(1)? as usize);
@@ -101,7 +110,7 @@ mod tests {
             let of = |version: u64| Operation::of(number | version << 32);
             match of(crate::VERSION.into()) {
                 Some(operation) => assert_eq!(operation as u64, number),
-                None => assert!(number == 0 || number > 16, "{number}"),
+                None => assert!(number == 0 || number > 17, "{number}"),
             }
             assert_eq!(of(0), None);
             assert_eq!(of(u64::from(crate::VERSION) + 1), None);

@@ -116,9 +116,66 @@ impl Services {
         None
     }
 
+    /// The mount point that a path is below, or is: which place its service has, and the bytes of
+    /// the path that name it.
+    pub fn mount_of(&self, path: &[u8]) -> Option<(usize, usize, Found)> {
+        for _ in 0..LOOKS {
+            let before = self.changes.load(Acquire);
+            let mut best: Option<(usize, usize, Found)> = None;
+            for (place, one) in self.all.iter().enumerate() {
+                let mut length = 0;
+                let found = one.found(&mut |name| {
+                    length = name.len();
+                    is_below(path, name)
+                });
+                if let Some(found) = found
+                    && best.is_none_or(|best| best.1 < length)
+                {
+                    best = Some((place, length, found));
+                }
+            }
+            core::sync::atomic::fence(Acquire);
+            if before.is_multiple_of(2) && self.changes.load(Relaxed) == before {
+                return best;
+            }
+            core::hint::spin_loop();
+        }
+        None
+    }
+
+    /// The service of a place, and its name, ended by a zero.
+    pub fn at(&self, place: usize) -> Option<(Found, [u8; NAME])> {
+        let one = self.all.get(place)?;
+        for _ in 0..LOOKS {
+            let before = self.changes.load(Acquire);
+            let mut name = [0; NAME];
+            let found = one.found(&mut |bytes| {
+                name[..bytes.len()].copy_from_slice(bytes);
+                true
+            });
+            core::sync::atomic::fence(Acquire);
+            if before.is_multiple_of(2) && self.changes.load(Relaxed) == before {
+                return found.map(|found| (found, name));
+            }
+            core::hint::spin_loop();
+        }
+        None
+    }
+
     /// The service of a name.
     pub fn named(&self, name: &[u8]) -> Option<Found> {
         self.find(|other| other == name)
+    }
+}
+
+/// Whether a path is a mount point, or below it.
+fn is_below(path: &[u8], mount: &[u8]) -> bool {
+    match mount {
+        b"/" => path.starts_with(b"/"),
+        [b'/', ..] => path
+            .strip_prefix(mount)
+            .is_some_and(|rest| matches!(rest, [] | [b'/', ..])),
+        _ => false,
     }
 }
 
@@ -170,6 +227,19 @@ pub fn name_of(numbers: [u32; NAME / 4]) -> ([u8; NAME], usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_below_mount_points() {
+        for (path, mount, is) in [
+            (&b"/tmp"[..], &b"/tmp"[..], true),
+            (b"/tmp/a", b"/tmp", true),
+            (b"/tmpa", b"/tmp", false),
+            (b"/a", b"/", true),
+            (b"/net", b"net", false),
+        ] {
+            assert_eq!(is_below(path, mount), is, "{path:?} {mount:?}");
+        }
+    }
 
     #[test]
     fn names_are_names() {

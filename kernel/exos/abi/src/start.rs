@@ -26,8 +26,11 @@ pub struct Head {
     pub variables: u32,
     /// Where their addresses begin, in bytes from here: of arguments, a zero, of variables, a zero.
     pub pointers: u32,
-    /// Unused.
-    pub reserved: u32,
+    /// Where the path of the folder begins that it is in, in bytes from here, ended by a zero;
+    /// 0: it is in `/`.
+    pub folder: u16,
+    /// Permissions that files which it makes do not get.
+    pub permissions: u16,
     /// Descriptors that are handed on: a [`Handed`] each, right behind this.
     pub descriptors: u32,
     /// Signals that stay ignored, as bits.

@@ -42,6 +42,8 @@ pub struct Report {
 /// What is known of a node while others are looked at.
 struct Known {
     node: Node,
+    /// It may be being cut, or freed.
+    is_orphan: bool,
     names: u32,
     /// A folder that has a name for it.
     folder: u64,
@@ -62,6 +64,7 @@ pub fn check<D: Disk>(disk: &mut D) -> Result<Report, Error> {
     let superblock = read_super(disk)?;
     let found = log::read(disk, &superblock)?;
     let geometry = superblock.geometry;
+    let damage = found.damage;
     let mut check = Check {
         disk,
         geometry,
@@ -72,6 +75,11 @@ pub fn check<D: Disk>(disk: &mut D) -> Result<Report, Error> {
             ..Report::default()
         },
     };
+    if let Some(block) = damage {
+        check.say(format!(
+            "block {block} has a later transaction than one that the log lacks"
+        ));
+    }
     let nodes = check.nodes()?;
     let nodes = check.trees(nodes)?;
     check.names(&nodes);
@@ -108,22 +116,19 @@ impl<D: Disk> Check<'_, D> {
     fn nodes(&mut self) -> Result<BTreeMap<u32, Known>, Error> {
         let geometry = self.geometry;
         let mut nodes = BTreeMap::new();
-        let mut map: Option<(u64, Option<Box<Block>>)> = None;
-        let mut table: Option<(u64, Option<Box<Block>>)> = None;
+        let mut map: (u64, Option<Box<Block>>) = (u64::MAX, None);
+        let mut table: (u64, Option<Box<Block>>) = (u64::MAX, None);
         for index in 1..=geometry.nodes as u32 {
             let which = u64::from(index) / NODE_MAP_PLACES;
-            if map.as_ref().is_none_or(|(block, _)| *block != which) {
-                let block = self.own(geometry.node_map + which, Sort::NodeMap, which, 0)?;
-                map = Some((which, block));
+            if map.0 != which {
+                let block = geometry.node_map + which;
+                map = (which, self.own(block, Sort::NodeMap, which, 0)?);
             }
             let (block, which, place) = geometry.node(index);
-            if table.as_ref().is_none_or(|(known, _)| *known != block) {
-                table = Some((block, self.own(block, Sort::Nodes, u64::from(which), 0)?));
+            if table.0 != block {
+                table = (block, self.own(block, Sort::Nodes, u64::from(which), 0)?);
             }
-            let bytes = |of: &Option<(u64, Option<Box<Block>>)>| {
-                of.as_ref().and_then(|(_, bytes)| bytes.clone())
-            };
-            let (Some(map), Some(table)) = (bytes(&map), bytes(&table)) else {
+            let (Some(map), Some(table)) = (&map.1, &table.1) else {
                 continue;
             };
             let in_map = u64::from(index) % NODE_MAP_PLACES;
@@ -149,6 +154,7 @@ impl<D: Disk> Check<'_, D> {
                     self.report.orphans += u64::from(used == Use::Orphan as u8);
                     let known = Known {
                         node,
+                        is_orphan: used == Use::Orphan as u8,
                         names: 0,
                         folder: 0,
                     };
@@ -185,10 +191,10 @@ impl<D: Disk> Check<'_, D> {
         let indices: Vec<u32> = nodes.keys().copied().collect();
         let mut found: Vec<(u64, u64, Kind)> = Vec::new();
         for index in indices {
-            let Some(node) = nodes.get(&index).map(|known| known.node) else {
+            let Some(known) = nodes.get(&index) else {
                 continue;
             };
-            self.tree(&node, &mut found)?;
+            self.tree(&known.node, known.is_orphan, &mut found)?;
         }
         for (folder, number, kind) in found {
             let known = nodes.get_mut(&(number as u32));
@@ -203,7 +209,12 @@ impl<D: Disk> Check<'_, D> {
         Ok(nodes)
     }
 
-    fn tree(&mut self, node: &Node, found: &mut Vec<(u64, u64, Kind)>) -> Result<(), Error> {
+    fn tree(
+        &mut self,
+        node: &Node,
+        is_orphan: bool,
+        found: &mut Vec<(u64, u64, Kind)>,
+    ) -> Result<(), Error> {
         let index = node.index;
         let mut blocks = 0u64;
         let mut leaves: Vec<(u64, u32)> = Vec::new();
@@ -229,7 +240,7 @@ impl<D: Disk> Check<'_, D> {
         };
         // Of an orphan, a cut may be under way.
         let is_behind = leaves.iter().any(|(at, _)| *at >= end);
-        if is_behind && self.report.orphans == 0 {
+        if is_behind && !is_orphan {
             self.say(format!("node {index} has blocks behind its end"));
         }
         match node.kind {

@@ -77,6 +77,7 @@ impl<D: Disk, P: Policy, O: Owner> FileSystem<'_, D, P, O> {
         transaction.since = None;
         transaction.sequence += 1;
         transaction.at += 1 + count as u64;
+        transaction.has_records = true;
         self.room.committed();
         // The next one must have room, in the log and in the cache.
         let is_log_full = transaction.at + 1 + transaction.limit as u64 > self.geometry.log;
@@ -90,7 +91,7 @@ impl<D: Disk, P: Policy, O: Owner> FileSystem<'_, D, P, O> {
     /// Everything is in its place, and the log says nothing.
     pub(crate) fn close(&mut self) -> Result<(), Error> {
         self.synchronise_all()?;
-        if !self.transaction.is_super_due {
+        if self.transaction.has_records {
             self.checkpoint()?;
             self.write_super()?;
             self.flush()?;
@@ -146,6 +147,7 @@ impl<D: Disk, P: Policy, O: Owner> FileSystem<'_, D, P, O> {
         superblock.write(&mut block);
         self.disk.write(&[(superblock.home(), &block)])?;
         transaction.is_super_due = false;
+        transaction.has_records = false;
         transaction.is_order_due = true;
         transaction.is_unflushed = true;
         Ok(())

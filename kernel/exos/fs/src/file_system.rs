@@ -28,6 +28,8 @@ pub struct FileSystem<'f, D, P, O> {
     pub(crate) nodes: Nodes,
     pub(crate) names: Names,
     pub(crate) last_error: Option<Error>,
+    /// The last one that [`FileSystem::take_error`] told.
+    pub(crate) told_error: Option<Error>,
 }
 
 impl<D: Disk, P: Policy, O: Owner> FileSystem<'_, D, P, O> {
@@ -44,6 +46,16 @@ impl<D: Disk, P: Policy, O: Owner> FileSystem<'_, D, P, O> {
     /// The last error that was no refusal, for whoever wants to know more than an error number.
     pub fn last_error(&self) -> Option<Error> {
         self.last_error
+    }
+
+    /// What the disk did not do, or does not have as it should be, if it is something else than
+    /// what was told last.
+    pub fn take_error(&mut self) -> Option<Error> {
+        let is_news = |error: &Error| matches!(error, Error::Disk(_) | Error::Corrupt(..));
+        let error = self.last_error.filter(is_news);
+        let news = error.filter(|_| error != self.told_error);
+        self.told_error = error.or(self.told_error);
+        news
     }
 
     pub(crate) fn take_all_back(&mut self) {

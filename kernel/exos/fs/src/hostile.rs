@@ -172,3 +172,93 @@ fn flipped_bits_are_found() {
         use_all(&mut random, disk);
     }
 }
+
+/// A disk whose log has several transactions, and where each record stands.
+fn logged() -> (MemoryDisk, Vec<usize>) {
+    let mut disk = MemoryDisk::new(4096);
+    format(&mut disk, &Format::default()).unwrap();
+    let mut frames = std::vec![Block::ZERO; FRAMES];
+    let mut files = FileSystem::mount(disk, &mut frames, Lru::new(), Ticks::new()).unwrap();
+    let root = files.root();
+    for name in [b"a", b"b", b"c"] {
+        files.create(root, name, Kind::File, 0o644, b"").unwrap();
+        files.synchronise(None).unwrap();
+    }
+    let disk = files.abandon();
+    let is_record = |block: &usize| word32(&disk.blocks[*block].0, 0) == Sort::Record as u32;
+    let records: Vec<usize> = (2..258).filter(is_record).collect();
+    assert_eq!(records.len(), 3);
+    (disk, records)
+}
+
+/// A record that is damaged in the middle of the log is not taken for its end: what was
+/// synchronised would be lost without a word.
+#[test]
+fn damage_in_the_log_is_said() {
+    let (disk, records) = logged();
+    for (at, record) in records.iter().enumerate() {
+        for place in [*record, record + 1] {
+            let mut harmed = disk.clone();
+            harmed.blocks[place].0[77] ^= 4;
+            let report = check(&mut harmed).unwrap();
+            // The last one may as well be one that was being written when the power went.
+            let is_last = at + 1 == records.len();
+            assert_eq!(report.problems.is_empty(), is_last, "{report:#?}");
+            let mut frames = std::vec![Block::ZERO; FRAMES];
+            let mounted =
+                FileSystem::mount_or_read(&mut harmed, &mut frames, Lru::new(), Ticks::new());
+            let (mut files, damage) = mounted.unwrap();
+            assert_eq!(damage.is_none(), is_last);
+            let root = files.root();
+            let made = files.create(root, b"new", Kind::File, 0o644, b"");
+            assert_eq!(made.is_ok(), is_last);
+            assert_eq!(files.look_up(root, b"a").is_ok(), at > 0);
+        }
+    }
+}
+
+/// Blocks behind a file's end are found, also where another file is being cut.
+#[test]
+fn orphans_hide_nothing() {
+    let mut disk = populated();
+    let geometry = read_super(&mut disk).unwrap().geometry;
+    let mut frames = std::vec![Block::ZERO; FRAMES];
+    let mut files = FileSystem::mount(disk, &mut frames, Lru::new(), Ticks::new()).unwrap();
+    let root = files.root();
+    let file = files.look_up(root, b"file").unwrap();
+    let gone = files.create(root, b"gone", Kind::File, 0o644, b"").unwrap();
+    files.hold(gone).unwrap();
+    files.remove(root, b"gone", false).unwrap();
+    let mut disk = files.unmount().unwrap();
+    let report = check(&mut disk).unwrap();
+    assert!(
+        report.orphans == 1 && report.problems.is_empty(),
+        "{report:#?}"
+    );
+    let (block, _, place) = geometry.node(file as u32);
+    let bytes = &mut disk.blocks[block as usize];
+    bytes.0[place + 16..place + 24].copy_from_slice(&100_u64.to_le_bytes());
+    geometry.seal(bytes, block);
+    let problems = check(&mut disk).unwrap().problems;
+    assert!(
+        problems.iter().any(|what| what.contains("behind its end")),
+        "{problems:#?}"
+    );
+}
+
+/// Whoever ends in good order leaves nothing in the log, however small that is.
+#[test]
+fn the_log_is_empty_in_the_end() {
+    for blocks in [256, 1792, 4096] {
+        let mut disk = MemoryDisk::new(blocks);
+        format(&mut disk, &Format::default()).unwrap();
+        for name in [b"a", b"b"] {
+            let mut frames = std::vec![Block::ZERO; 1024];
+            let mut files = FileSystem::mount(disk, &mut frames, Lru::new(), Ticks::new()).unwrap();
+            let root = files.root();
+            files.create(root, name, Kind::File, 0o644, b"").unwrap();
+            disk = files.unmount().unwrap();
+            assert_eq!(check(&mut disk).unwrap().transactions, 0);
+        }
+    }
+}

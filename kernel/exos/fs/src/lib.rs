@@ -36,6 +36,7 @@ pub use disk::{Block, Disk, DiskError};
 pub use error::Error;
 pub use file_system::{FRAMES, FileSystem};
 pub use format::{Format, format};
+pub use mount::is_there;
 pub use owner::Owner;
 pub use policy::{Lru, Policy, TwoQueues};
 

@@ -26,6 +26,8 @@ pub const IMAGES: usize = 192;
 /// Revoked blocks of a transaction at most.
 pub const REVOKED: usize = 240;
 const FIRST: usize = HEAD + 8;
+/// Blocks that are read in one request.
+const TOGETHER: usize = 64;
 const _: () = assert!(8 + 16 * IMAGES + 4 * REVOKED <= BODY);
 
 /// Makes a record.
@@ -68,6 +70,9 @@ pub struct Replay {
     pub next: u64,
     /// Transactions.
     pub transactions: u64,
+    /// A record that is of a later transaction than the first that is not whole: that one is no end
+    /// of the log, but damage.
+    pub damage: Option<u64>,
 }
 
 /// Reads the log, up to the first transaction that is not whole.
@@ -124,7 +129,37 @@ pub fn read<D: Disk>(disk: &mut D, superblock: &Super) -> Result<Replay, Error> 
         replay.transactions += 1;
         at += 1 + count as u64;
     }
+    replay.damage = later_record(disk, geometry, at, replay.next)?;
     Ok(replay)
+}
+
+/// A record from a place of the log on that has a higher number than the one that is missing. Each
+/// is written only when those before it are there for good, and numbers of former logs are lower.
+fn later_record<D: Disk>(
+    disk: &mut D,
+    geometry: &Geometry,
+    from: u64,
+    missing: u64,
+) -> Result<Option<u64>, Error> {
+    let mut blocks = vec![Block::ZERO; TOGETHER.min((geometry.log - from) as usize)];
+    let mut at = from;
+    while at < geometry.log {
+        let mut requests: Vec<(u64, &mut Block)> = (LOG + at..LOG + geometry.log)
+            .zip(blocks.iter_mut())
+            .collect();
+        let count = requests.len() as u64;
+        disk.read(&mut requests)?;
+        let is_later = |home: u64, block: &Block| {
+            let (sequence, count) = (word64(&block.0, 8), word32(&block.0, 4));
+            sequence > missing && geometry.is(block, home, Sort::Record, sequence, count)
+        };
+        let mut read = (LOG + at..).zip(&blocks).take(count as usize);
+        if let Some((home, _)) = read.find(|(home, block)| is_later(*home, block)) {
+            return Ok(Some(home));
+        }
+        at += count;
+    }
+    Ok(None)
 }
 
 /// Brings what the log has to where it belongs.
@@ -134,7 +169,7 @@ pub fn replay<D: Disk>(disk: &mut D, replay: &Replay) -> Result<(), Error> {
         .iter()
         .map(|(home, at)| (*home, *at))
         .collect();
-    for some in images.chunks(64) {
+    for some in images.chunks(TOGETHER) {
         let mut blocks = vec![Block::ZERO; some.len()];
         let mut reads: Vec<(u64, &mut Block)> = some
             .iter()

@@ -65,6 +65,11 @@ impl Ticks {
     pub const fn new() -> Ticks {
         Ticks(0)
     }
+
+    /// It begins behind a time: nanoseconds since 1970.
+    pub const fn behind(time: u64) -> Ticks {
+        Ticks(time)
+    }
 }
 
 impl Owner for Ticks {

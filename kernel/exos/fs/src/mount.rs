@@ -25,7 +25,19 @@ impl<'f, D: Disk, P: Policy, O: Owner> FileSystem<'f, D, P, O> {
     /// Mounts what is on a disk: replays its log, and removes files that nobody has any more.
     /// [`Error::NoFileSystem`] says that the disk is to be formatted first. At least [`FRAMES`]
     /// frames are needed; what they had before is overwritten.
-    pub fn mount(mut disk: D, frames: &'f mut [Block], policy: P, owner: O) -> Result<Self, Error> {
+    pub fn mount(disk: D, frames: &'f mut [Block], policy: P, owner: O) -> Result<Self, Error> {
+        let (files, damage) = FileSystem::mount_or_read(disk, frames, policy, owner)?;
+        damage.map_or(Ok(files), Err)
+    }
+
+    /// The same, but a disk that is damaged is mounted to be read, if it has a root still: its
+    /// files are not changed then. The damage that was found is said; there may be more.
+    pub fn mount_or_read(
+        mut disk: D,
+        frames: &'f mut [Block],
+        policy: P,
+        owner: O,
+    ) -> Result<(Self, Option<Error>), Error> {
         if frames.len() < FRAMES || u32::try_from(frames.len()).is_err() {
             return Err(Error::Frames);
         }
@@ -42,15 +54,23 @@ impl<'f, D: Disk, P: Policy, O: Owner> FileSystem<'f, D, P, O> {
             nodes: Nodes::new(),
             names: Names::new(),
             last_error: None,
+            told_error: None,
         };
-        files.count_room()?;
+        files.transaction.has_records = found.transactions > 0;
+        let counted = match found.damage {
+            Some(block) => Err(Error::Corrupt(block, Sort::Record.name())),
+            None => files.count_room(),
+        };
+        files.transaction.is_broken = counted.is_err();
         let root = files.root_number();
         if files.status_of(root).map(|status| status.kind) != Ok(Kind::Folder) {
             let table = files.geometry.node(root as u32).0;
             return Err(Error::Corrupt(table, Sort::Nodes.name()));
         }
-        files.remove_orphans();
-        Ok(files)
+        if counted.is_ok() {
+            files.remove_orphans();
+        }
+        Ok((files, counted.err()))
     }
 
     /// Finishes what was not finished when the power went. Orphans that cannot be read stay.
@@ -87,6 +107,11 @@ impl<'f, D: Disk, P: Policy, O: Owner> FileSystem<'f, D, P, O> {
         self.take_all_back();
         self.disk
     }
+}
+
+/// Whether a disk has a file system; an error says why not.
+pub fn is_there<D: Disk>(disk: &mut D) -> Result<(), Error> {
+    read_super(disk).map(drop)
 }
 
 /// The superblock that counts.

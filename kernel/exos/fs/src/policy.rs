@@ -127,14 +127,15 @@ impl<const N: usize> Queues<N> {
         self.set_behind(before, frame);
     }
 
-    /// The first in a queue's order that may be given up.
-    fn first(&self, queue: usize, may: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
-        let mut frame = self.queues[queue].first;
-        while frame != NONE {
-            if may(frame) {
-                return Some(frame);
+    /// The first in a queue's order that may be given up. Those before it go to the end, since they
+    /// are kept for some time: otherwise each choice would pass all of them again.
+    fn first(&mut self, queue: usize, may: &mut dyn FnMut(u32) -> bool) -> Option<u32> {
+        for _ in 0..self.queues[queue].length {
+            let frame = self.queues[queue].first;
+            if frame == NONE || may(frame) {
+                return (frame != NONE).then_some(frame);
             }
-            frame = self.place(frame).behind;
+            self.append(frame, queue);
         }
         None
     }

@@ -33,6 +33,8 @@ pub struct Transaction {
     pub at: u64,
     /// The log begins anew, which the superblock does not say yet.
     pub is_super_due: bool,
+    /// The superblock on the disk has a log with records.
+    pub has_records: bool,
     /// Something was written since the last flush that must be there before the next record.
     pub is_order_due: bool,
     /// Something was written since the last flush.
@@ -70,9 +72,10 @@ pub struct Undo {
 
 impl Transaction {
     pub fn new(superblock: &Super, frames: usize) -> Transaction {
-        let limit = (frames / 4)
-            .min(IMAGES)
-            .min(superblock.geometry.log as usize - 1);
+        // Several in a log, if it is not of the least size: each time that it is full costs a
+        // flush.
+        let log = superblock.geometry.log as usize;
+        let limit = (frames / 4).min(IMAGES).min((log / 4).max(31));
         Transaction {
             changed: Vec::with_capacity(limit),
             revoked: Vec::new(),
@@ -84,6 +87,7 @@ impl Transaction {
             sequence: (superblock.generation.wrapping_add(1)) << 24,
             at: 0,
             is_super_due: true,
+            has_records: false,
             is_order_due: false,
             is_unflushed: false,
             is_broken: false,

@@ -23,6 +23,8 @@ struct exos_network {
 int exos_net_serve(void);
 /* What the service says now. ENETDOWN: there is none. */
 int exos_net(struct exos_network *network);
+/* What the kernel and the service have counted: the name of a count, from index 0 on; NULL behind the last one. */
+const char *exos_net_count(int index, uint64_t *count);
 
 #ifdef __cplusplus
 }

@@ -76,6 +76,36 @@ int exos_limit(int what, uint64_t value);
 /* More pages for this process: how many it may have, or -1. */
 int exos_room(uint64_t pages);
 
+/* What a process has used, by the books that everybody reads. */
+struct exos_usage {
+	/* Slices that it had to their end, and its children that were waited for. */
+	uint64_t slices;
+	uint64_t children;
+	/* Pages that it has, and may have. */
+	uint32_t pages;
+	uint32_t room;
+};
+
+/* -1 and ESRCH: there is no such process. */
+int exos_usage(pid_t pid, struct exos_usage *usage);
+
+/* What the machine has. */
+struct exos_machine {
+	uint32_t pages;
+	uint32_t free;
+	uint32_t processors;
+	/* Milliseconds since it began: a slice's time is one. */
+	uint64_t ticks;
+};
+
+void exos_machine(struct exos_machine *machine);
+
+/* Stops the machine, which says so to whoever runs it with a status of at most EXOS_AGAIN: 0 is well,
+   and the last one asks to begin again. For processes without a limit (`exos_limit`): others get -1 and
+   EPERM. What is to be on the disk is written before (`sync`). */
+enum { EXOS_AGAIN = 63 };
+int exos_stop(unsigned status);
+
 /* Asks the registry with five words as they are; the answer stands in their place. */
 int exos_ask(uint64_t words[5]);
 

@@ -28,6 +28,9 @@ int exos_serve(const char *name, const uint64_t words[EXOS_SERVICE_WORDS]);
 int exos_serve_no_more(const char *name);
 /* Finds one, without a call. ENOENT: nobody offers it. */
 int exos_service(const char *name, struct exos_service *found);
+/* The service of a place from 0 on, and its name. ENOENT: there is none. EINVAL: there is no such place,
+   nor any behind it. */
+int exos_service_at(unsigned place, struct exos_service *found, char name[EXOS_SERVICE_NAME]);
 
 /* Blocks of the disk for this process alone until it ends, with what they held before: the number of
    the range. ENOSPC: there are not so many, or no disk. 0 blocks: all are given back. */

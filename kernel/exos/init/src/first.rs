@@ -63,6 +63,7 @@ fn make(registry: &mut Registry, line: &[u8]) -> Result<u32, Error> {
     };
     space.load(&file, &program)?;
     let mut head = Head {
+        permissions: 0o022,
         version: VERSION,
         pid: registry.pid(slot),
         ..Head::default()

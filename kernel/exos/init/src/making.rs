@@ -52,11 +52,11 @@ impl Made {
         }
     }
 
-    /// Slices that it had.
+    /// Slices that it had to their end: the time that it ran.
     pub fn ran(self) -> u64 {
         let record = books::environment(self.environment);
         if record.birth.load(Relaxed) == self.birth {
-            record.ran.load(Relaxed)
+            record.whole.load(Relaxed)
         } else {
             0
         }

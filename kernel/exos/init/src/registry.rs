@@ -155,6 +155,11 @@ impl Registry {
         self.slots.get(slot).map_or(0, |slot| slot.tree)
     }
 
+    /// Whether a process is in a tree that has limits of its own.
+    pub fn is_limited(&self, slot: usize) -> bool {
+        self.tree(slot) != 0
+    }
+
     /// The environment of a process, if it lives.
     pub fn environment(&self, slot: usize) -> Option<Made> {
         self.slots.get(slot)?.body.map(|body| body.made)

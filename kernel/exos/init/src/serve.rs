@@ -2,11 +2,12 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use postern_aegis::abi::status::GREATEST;
 use postern_aegis::entry::{self, Message};
 use postern_aegis::{ROOT, books, calls, slices};
 use postern_exos_abi::VERSION;
 use postern_exos_abi::errno::{self, Errno};
-use postern_exos_abi::request::Operation;
+use postern_exos_abi::request::{Operation, STOP};
 use postern_exos_abi::signal;
 
 use crate::registry::{Registry, refusal};
@@ -139,6 +140,9 @@ fn answer(
             let count = registry.holdings(slot, a)?;
             Ok(([count.into(), 0, 0], None))
         }
+        Operation::Stop if a != STOP || b > u64::from(GREATEST) => Err(errno::INVAL),
+        Operation::Stop if registry.is_limited(slot) => Err(errno::PERM),
+        Operation::Stop => crate::stop(signal::status(b << 8)),
         Operation::Slice => {
             let of = registry.slot_of(a)?;
             if !registry.descends(of, slot) {

@@ -10,6 +10,7 @@ use postern_aegis::abi::HOLDINGS as ALL;
 use postern_aegis::abi::call::{HOLDINGS, NAME_NOBODY, RIGHT_READ, RIGHT_WRITE};
 use postern_aegis::disk::{self, range};
 use postern_aegis::{ROOT, books, calls};
+use postern_exos_abi::disk::{PART, of_files};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::request;
 use postern_exos_abi::service::{NAME, Service, WORDS, is_name, name_of, what};
@@ -18,8 +19,6 @@ use crate::registry::{Registry, refusal};
 
 /// The whole disk, at the start.
 const DISK: usize = 3;
-/// Of so many blocks one is for who asks.
-const PART: u64 = 8;
 
 /// The service that has the disk.
 const ROOT_OF_FILES: &[u8] = b"/";
@@ -29,7 +28,7 @@ impl Registry {
     pub fn open_disk(&mut self) {
         let all = disk::blocks();
         if all >= PART && range(DISK).is_some() {
-            let _ = calls::split(DISK, all - all / PART);
+            let _ = calls::split(DISK, of_files(all));
         }
     }
 

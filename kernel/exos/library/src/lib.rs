@@ -7,9 +7,11 @@
 //! | [`memory`] | virtual memory: faults, the page table, mappings |
 //! | [`process`] | making, replacing and ending processes; signals; times; limits |
 //! | [`files`] | descriptors: the console, files of the archive |
+//! | [`disk`] | blocks of the disk, and files on them |
 //! | [`c`] | functions that C's library asks for |
 //! | [`ipc`] | pipes, shared memory, calls to other processes |
 //! | [`net`] | the network: frames, sockets, names |
+//! | [`nfs`] | folders of other machines |
 //! | [`web`] | the web server |
 //! | [`schedule`] | giving slices to other processes, by a policy |
 //! | [`extension`] | native code of others in domains inside the process |
@@ -22,12 +24,14 @@
 extern crate alloc;
 
 pub mod c;
+pub mod disk;
 pub mod extension;
 pub mod files;
 mod heap;
 pub mod ipc;
 pub mod memory;
 pub mod net;
+pub mod nfs;
 pub mod process;
 pub mod schedule;
 pub mod start;

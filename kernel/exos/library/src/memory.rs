@@ -30,7 +30,7 @@ pub mod table;
 mod trusted;
 pub mod walk;
 
-pub use fork::{constants, each_unknown, eager, in_copy, share};
+pub use fork::{constants, each_unknown, eager, in_copy, share, stored_since};
 pub use reason::Reason;
 pub use trusted::{busy, on_stack, set_otherwise as on_refused, with};
 

@@ -7,6 +7,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`inlet`], [`outlet`] | frames that come, and go |
+//! | [`answers`] | what answers in the kernel |
 //! | [`place`] | where this machine is, as the service says |
 //! | [`ground`] | ports, as filters |
 //! | [`own`] | this process's stack |
@@ -15,6 +16,7 @@
 //! | [`names`] | addresses of names |
 //! | [`service`] | the service itself |
 
+pub mod answers;
 pub mod ground;
 pub mod inlet;
 pub mod names;

@@ -9,7 +9,8 @@
 //! | [`stack`] | another stack for handlers |
 //! | [`cause`] | why a signal came |
 //! | [`signals`] | handlers, masks, delivery |
-//! | [`exec`] | programs of the archive as processes, new ones or this one |
+//! | [`program`] | programs by their names, and scripts |
+//! | [`exec`] | programs as processes, new ones or this one |
 //! | [`fork`] | a process that is a copy |
 //! | [`wait`] | how children ended |
 
@@ -18,6 +19,7 @@ pub mod exec;
 pub mod fork;
 pub mod groups;
 pub mod own;
+pub mod program;
 pub mod registry;
 pub mod signals;
 pub mod stack;

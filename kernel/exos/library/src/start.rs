@@ -7,7 +7,7 @@ use postern_aegis::{entry, println};
 use postern_exos_abi::VERSION;
 use postern_exos_abi::address::STACK;
 
-use crate::files::descriptors;
+use crate::files::{descriptors, paths};
 use crate::memory;
 use crate::process::{fork, own, signals};
 
@@ -34,5 +34,6 @@ fn begin() -> ! {
 extern "C" fn run() -> ! {
     crate::ipc::begin();
     descriptors::open(own::head(), trusted::handed());
+    paths::begin(own::head().permissions.into(), trusted::folder());
     trusted::main()
 }

@@ -6,6 +6,7 @@ use postern_aegis::{Error, Mapping, PAGE, memory};
 use postern_exos_abi::address::WINDOWS;
 use postern_exos_abi::directory::Entry;
 
+use crate::source::Source;
 use crate::trusted;
 
 /// The window through which files are read.
@@ -25,6 +26,11 @@ pub fn files() -> &'static [Entry] {
     trusted::directory().get(1..).unwrap_or_default()
 }
 
+/// Pages that they take.
+pub fn pages() -> usize {
+    trusted::numbers().len()
+}
+
 /// The file of an index.
 pub fn nth(index: usize) -> Option<File> {
     files().get(index).map(|entry| File {
@@ -37,7 +43,7 @@ pub fn nth(index: usize) -> Option<File> {
 pub fn index_of(name: &[u8]) -> Option<usize> {
     let name = name.strip_prefix(b"./").unwrap_or(name);
     let name = name.strip_prefix(b"/").unwrap_or(name);
-    files().iter().position(|entry| entry.name() == name)
+    files().iter().position(|entry| entry.is(name))
 }
 
 impl File {
@@ -85,11 +91,24 @@ impl File {
         })?;
         Ok(done)
     }
+}
 
-    /// Copies bytes into a window.
-    pub(crate) fn copy(&self, at: u64, to: u64, length: u64) -> Result<(), Error> {
+impl Source for File {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn read(&self, at: u64, bytes: &mut [u8]) -> Result<usize, Error> {
+        File::read(self, at, bytes)
+    }
+
+    fn page(&self, at: u64) -> Option<u32> {
+        File::page(self, at)
+    }
+
+    fn copy(&self, at: u64, window: u64, length: u64) -> Result<(), Error> {
         self.pieces(at, length, |from, offset, size| {
-            trusted::copy(to + offset, from, size);
+            trusted::copy(window + offset, from, size);
         })
     }
 }

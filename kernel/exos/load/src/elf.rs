@@ -2,7 +2,7 @@
 
 use postern_aegis::{Error, Mapping, PAGE, address};
 
-use crate::archive::File;
+use crate::source::Source;
 
 /// A piece of a file that is to be in memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +57,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 impl Program {
     /// Reads a file. [`Error::Kind`]: it is no static program for this processor, or a segment lies
     /// where none can be.
-    pub fn read(file: &File) -> Result<Program, Error> {
+    pub fn read(file: &dyn Source) -> Result<Program, Error> {
         let mut head = [0; HEADER + SEGMENTS * ENTRY];
         let got = file.read(0, &mut head)?;
         let (kind, machine) = (half(&head, 16), half(&head, 18));
@@ -111,12 +111,12 @@ impl Program {
 }
 
 impl Segment {
-    fn fits(&self, file: &File) -> bool {
+    fn fits(&self, file: &dyn Source) -> bool {
         let end = self.at.checked_add(self.size);
         let bytes = self.offset.checked_add(self.filled);
         address::mappable(self.at)
             && end.is_some_and(|end| end <= address::END)
-            && bytes.is_some_and(|bytes| bytes <= file.length)
+            && bytes.is_some_and(|bytes| bytes <= file.length())
             && self.filled <= self.size
     }
 
@@ -128,7 +128,7 @@ impl Segment {
     /// The page of the file itself that can stand at an offset of the segment, to be read: if it is
     /// never written and all of it is the file's, or nothing behind it is the program's; or if the
     /// program copies it before it stores there, and all of it is the file's.
-    pub fn shared(&self, file: &File, offset: u64) -> Option<u32> {
+    pub fn shared(&self, file: &dyn Source, offset: u64) -> Option<u32> {
         let reads = self.flags & Mapping::WRITE == 0 && self.filled == self.size;
         let copies = self.lazy && offset + PAGE as u64 <= self.filled;
         (reads || copies)

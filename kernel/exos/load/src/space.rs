@@ -4,8 +4,9 @@ use postern_aegis::calls::{self, Target};
 use postern_aegis::{Error, Mapping, PAGE, memory, pages};
 use postern_exos_abi::address::WINDOWS;
 
-use crate::archive::{self, File};
+use crate::archive;
 use crate::elf::{Program, Segment};
+use crate::source::Source;
 use crate::trusted;
 
 /// The window through which pages are filled.
@@ -81,7 +82,7 @@ impl Space {
     }
 
     /// One page of a program.
-    pub fn page_of(&self, file: &File, segment: &Segment, offset: u64) -> Result<(), Error> {
+    pub fn page_of(&self, file: &dyn Source, segment: &Segment, offset: u64) -> Result<(), Error> {
         let at = segment.at + offset;
         if let Some(page) = segment.shared(file, offset) {
             return self.bind(at, Mapping::new(page, segment.flags & !Mapping::WRITE));
@@ -101,7 +102,7 @@ impl Space {
     }
 
     /// All of a program.
-    pub fn load(&self, file: &File, program: &Program) -> Result<(), Error> {
+    pub fn load(&self, file: &dyn Source, program: &Program) -> Result<(), Error> {
         for segment in program.segments() {
             for offset in segment.pages() {
                 self.page_of(file, segment, offset)?;

@@ -45,6 +45,13 @@ impl Start {
         Ok(())
     }
 
+    /// Writes the path of the folder that the process is in.
+    pub fn folder(&mut self, head: &mut Head, path: &[u8]) -> Result<(), Error> {
+        head.folder = u16::try_from(self.length).map_err(|_| Error::Quota)?;
+        self.push(path)?;
+        self.push(&[0])
+    }
+
     /// Writes strings, and an array of their addresses; how many there are.
     pub fn strings<'a>(
         &mut self,
@@ -105,7 +112,9 @@ impl Start {
             u64::from(head.version) | u64::from(head.pid) << 32,
             u64::from(head.parent) | u64::from(head.arguments) << 32,
             u64::from(head.variables) | u64::from(head.pointers) << 32,
-            u64::from(head.descriptors) << 32,
+            u64::from(head.folder)
+                | u64::from(head.permissions) << 16
+                | u64::from(head.descriptors) << 32,
             head.ignored,
             head.mask,
         ];

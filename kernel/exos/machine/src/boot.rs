@@ -1,17 +1,21 @@
 //! `boot`: any program as the first process, at the terminal or for some time.
 
 use std::error::Error;
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use postern_aegis_machine::emulator::{Machine, User};
+use postern_aegis_machine::status::Status;
+use postern_exos_abi::request::AGAIN;
+use postern_exos_machine::images::image::Image;
 use postern_exos_machine::{build, extensions, programs, site, software};
 
 /// Boot a program as the first process
 #[derive(Args)]
 pub struct Arguments {
     /// What the first process is called with
-    #[arg(default_value = "sh")]
+    #[arg(default_value = "sh -l")]
     line: String,
     /// Files for the archive: `NAME=PATH`
     #[arg(short, long = "file", value_name = "NAME=PATH")]
@@ -31,10 +35,16 @@ pub struct Arguments {
     /// A port of this machine's loopback that is one of the guest's: `8080:80`
     #[arg(long, value_name = "HERE:THERE", value_parser = forward, requires = "network")]
     forward: Vec<(u16, u16)>,
+    /// A disk whose contents stay: an image, which is made if it is not there
+    #[arg(short, long, value_name = "IMAGE")]
+    disk: Option<PathBuf>,
     /// End the machine after so many seconds; without it, the terminal is the serial line
     #[arg(short, long, value_name = "SECONDS")]
     limit: Option<u64>,
 }
+
+/// Bytes of a disk that is made.
+const DISK: u64 = 64 << 20;
 
 /// What is on the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -79,9 +89,18 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         let (name, value) = parameter.split_once('=').ok_or("--set: it is NAME=VALUE")?;
         files.push((name.to_owned(), value.as_bytes().to_vec()));
     }
-    if arguments.network != Network::None {
-        files.push(("services.list".to_owned(), b"netd\n".to_vec()));
+    let mut services = String::new();
+    if let Some(image) = &arguments.disk {
+        if !image.exists() {
+            Image::make(image, DISK, false)?;
+        }
+        services += "fsd\n";
     }
+    services += "ramd /tmp\n";
+    if arguments.network != Network::None {
+        services += "netd\n";
+    }
+    files.push(("services.list".to_owned(), services.into_bytes()));
     files.extend(made.programs);
     files.extend(extensions::make()?);
     if arguments.network != Network::None {
@@ -97,14 +116,22 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
             forwards: arguments.forward.clone(),
             restricted: false,
         }),
+        disk: arguments.disk.is_some(),
+        image: arguments.disk.clone().map(PathBuf::into_os_string),
         ..Machine::default()
     };
-    let status = match arguments.limit {
-        None => machine.attend(&software)?,
-        Some(limit) => {
-            machine.limit = Duration::from_secs(limit);
-            machine.run(&software, |line| println!("{line}"))?.status
+    machine.limit = arguments.limit.map_or(machine.limit, Duration::from_secs);
+    let begun = Instant::now();
+    let status = loop {
+        let status = match arguments.limit {
+            None => machine.attend(&software)?,
+            Some(_) => machine.run(&software, |line| println!("{line}"))?.status,
+        };
+        let left = machine.limit.saturating_sub(begun.elapsed());
+        if status != Status::Stopped(AGAIN) || arguments.limit.is_some() && left.is_zero() {
+            break status;
         }
+        eprintln!("exos-machine: it begins again");
     };
     eprintln!("exos-machine: {status}");
     Ok(status.is_well())

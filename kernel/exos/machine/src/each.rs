@@ -171,6 +171,7 @@ fn boot(
         counted: plan.processors == 1,
         memory: 512,
         limit: Duration::from_secs(60 + u64::from(plan.seconds) * count as u64),
+        disk: true,
         ..Machine::default()
     };
     let ended = machine.run(&software, |_| ())?;

@@ -77,6 +77,13 @@ pub const TABLES: &[Table] = &[
         ],
     },
     Table {
+        title: "Files in memory, beside tmpfs",
+        rows: &[
+            row("open, read of a cached page, close", "open-read"),
+            unheld("copy of a file of 10 MB", "copy-10mb", "copy-10mb"),
+        ],
+    },
+    Table {
         title: "Processes",
         rows: &[
             row("fork, exit, wait", "fork"),

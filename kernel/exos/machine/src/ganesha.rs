@@ -82,13 +82,16 @@ impl Drop for Running {
 impl Server {
     fn new(folder: &Path) -> io::Result<Server> {
         let export = folder.join("export");
-        std::fs::create_dir_all(&export)?;
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=64m", "none"])
-            .arg(&export)
-            .status()?;
-        if !mounted.success() {
-            return Err(io::Error::other("no file system of memory"));
+        let squashed = folder.join("squashed");
+        for folder in [&export, &squashed] {
+            std::fs::create_dir_all(folder)?;
+            let mounted = Command::new("mount")
+                .args(["-t", "tmpfs", "-o", "size=64m", "none"])
+                .arg(folder)
+                .status()?;
+            if !mounted.success() {
+                return Err(io::Error::other("no file system of memory"));
+            }
         }
         let configuration = format!(
             "NFS_CORE_PARAM {{
@@ -111,9 +114,23 @@ EXPORT {{
     Attr_Expiration_Time = 0;
     FSAL {{ Name = VFS; }}
 }}
+EXPORT {{
+    Export_Id = 2;
+    Path = {squashed};
+    Pseudo = /squashed;
+    Access_Type = RO;
+    Squash = All_Squash;
+    SecType = sys;
+    Protocols = 3;
+    Transports = UDP, TCP;
+    PrivilegedPort = false;
+    Attr_Expiration_Time = 0;
+    FSAL {{ Name = VFS; }}
+}}
 LOG {{ Default_Log_Level = WARN; }}
 ",
-            export = export.display()
+            export = export.display(),
+            squashed = squashed.display()
         );
         std::fs::write(folder.join("ganesha.conf"), configuration)?;
         let mapper = quiet(Command::new("rpcbind").arg("-f")).spawn()?;
@@ -126,6 +143,11 @@ LOG {{ Default_Log_Level = WARN; }}
     /// The folder that it exports, here and as clients name it.
     pub fn export(&self) -> PathBuf {
         self.folder.join("export")
+    }
+
+    /// Another one, which clients only read, as nobody.
+    pub fn squashed(&self) -> PathBuf {
+        self.folder.join("squashed")
     }
 
     /// Starts the server; it is there when this returns.

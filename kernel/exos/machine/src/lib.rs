@@ -9,6 +9,8 @@
 //! | [`programs`] | the programs in C, compiled when something has changed |
 //! | [`software`] | what a machine boots |
 //! | [`each`] | programs as processes, one after the other |
+//! | [`handlers`] | handlers that run in the kernel |
+//! | [`images`] | images of the machine's disk |
 //! | [`inside`] | the tests of `programs/tests` |
 //! | [`conformance`] | GCC's own tests as processes |
 //! | [`ganesha`] | a server of NFS for tests |
@@ -27,6 +29,8 @@ pub mod each;
 pub mod extensions;
 pub mod figures;
 pub mod ganesha;
+pub mod handlers;
+pub mod images;
 pub mod inside;
 pub mod linux;
 pub mod measure;

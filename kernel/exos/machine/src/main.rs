@@ -4,6 +4,7 @@
 mod bench;
 mod boot;
 mod demo;
+mod disk;
 mod tests;
 mod web;
 
@@ -39,6 +40,7 @@ enum Command {
     Bench(bench::Arguments),
     Conformance(tests::Conformance),
     Web(web::Arguments),
+    Disk(disk::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Conformance(arguments) => tests::conformance(&arguments),
         Command::Web(arguments) => web::run(&arguments),
+        Command::Disk(arguments) => disk::run(&arguments),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

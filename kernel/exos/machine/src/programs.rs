@@ -62,7 +62,7 @@ const FLAGS: &[&str] = &["-O2", "-Wall", "-Wextra", "-std=gnu17"];
 
 /// Folders of programs.
 pub const FOLDERS: &[&str] = &[
-    "shell", "tools", "services", "tests", "demo", "bench", "machine",
+    "shell", "tools", "services", "network", "tests", "demo", "bench", "machine",
 ];
 
 /// The folder of extensions among programs.

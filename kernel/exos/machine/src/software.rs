@@ -10,6 +10,7 @@ use postern_exos_abi::{HEADER, VERSION};
 use thiserror::Error;
 
 use crate::extensions::ENDING;
+use crate::handlers::{self, HandlersError};
 use crate::place;
 
 /// Why there is nothing to boot.
@@ -32,6 +33,9 @@ pub enum SoftwareError {
         /// What its header says; 0: it has none.
         version: u32,
     },
+    /// There is no handler for a service.
+    #[error(transparent)]
+    Handlers(#[from] HandlersError),
     /// The package cannot be made.
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -72,6 +76,9 @@ pub fn prepare(files: &Files, folder: &Path) -> Result<Software, SoftwareError> 
         } else {
             archive.page_aligned(name, bytes);
         }
+    }
+    if let Some((name, image)) = handlers::of(files)? {
+        archive.page_aligned(&name, &image);
     }
     let root = read(place::built("init"))?;
     let bytes = package::pack(&root, archive, &build::elf("aegis")?)?;

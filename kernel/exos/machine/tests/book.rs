@@ -1,5 +1,5 @@
-//! The programs of the book's page on pieces: each is compiled, run as the first process, and says
-//! what the page says.
+//! The programs of the book's pages on pieces and on files: each is compiled, run as the first
+//! process, and says what the page says.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use postern_aegis_machine::emulator::{self, Machine};
 use postern_exos_machine::programs::{self, Program};
 use postern_exos_machine::{build, place, software};
 
-const PAGE: &str = "../../docs/src/guide/exos-pieces.md";
+/// Pages, and how many programs each has.
+const PAGES: [(&str, usize); 2] = [("exos-pieces.md", 4), ("exos-files.md", 1)];
 
 /// Blocks of a page: what stands behind the fence, and the text.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
@@ -32,7 +33,15 @@ fn programs_say_what_the_page_says() {
         return println!("SKIPPED: no qemu-system-x86_64; `make setup-exos` installs it");
     }
     build::all().expect("the library and the root environment build");
-    let page = std::fs::read_to_string(place::sources().join(PAGE)).expect("the page");
+    for (page, programs) in PAGES {
+        assert_eq!(say_what(page), programs, "programs of {page}");
+    }
+}
+
+/// Runs the programs of a page: how many.
+fn say_what(page: &str) -> usize {
+    let path = place::sources().join("../../docs/src/guide").join(page);
+    let page = std::fs::read_to_string(path).expect("the page");
     let blocks = blocks(&page);
     let folder = tempfile::tempdir().expect("a folder");
     let mut count = 0;
@@ -60,6 +69,7 @@ fn programs_say_what_the_page_says() {
         let software = software::prepare(&files, folder.path()).expect("an archive");
         let machine = Machine {
             counted: true,
+            disk: true,
             limit: Duration::from_secs(30),
             ..Machine::default()
         };
@@ -68,5 +78,5 @@ fn programs_say_what_the_page_says() {
         assert!(ended.status.is_well(), "{}: {said}\n{source}", ended.status);
         assert!(said.ends_with(expected), "it said\n{said}\nfor\n{source}");
     }
-    assert_eq!(count, 4, "programs of the page");
+    count
 }

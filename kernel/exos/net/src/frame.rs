@@ -105,9 +105,36 @@ pub enum Malformed {
     Piece,
 }
 
+/// Which part of a datagram of IP bytes are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// The number of the datagram, which all its pieces have.
+    pub ident: u16,
+    /// The first byte.
+    pub offset: usize,
+    /// Others follow.
+    pub more: bool,
+}
+
+impl Part {
+    /// Whether it is not all of a datagram.
+    pub fn is_piece(&self) -> bool {
+        self.more || self.offset != 0
+    }
+}
+
 impl<'a> Datagram<'a> {
-    /// Takes what a frame carries apart.
+    /// Takes what a frame carries apart, if it is a whole datagram.
     pub fn read(bytes: &'a [u8]) -> Result<Datagram<'a>, Malformed> {
+        let (datagram, part) = Datagram::read_part(bytes)?;
+        match part.is_piece() {
+            true => Err(Malformed::Piece),
+            false => Ok(datagram),
+        }
+    }
+
+    /// The same of a piece, too.
+    pub fn read_part(bytes: &'a [u8]) -> Result<(Datagram<'a>, Part), Malformed> {
         let wrong = Malformed::Header;
         let first = *bytes.first().ok_or(wrong)?;
         let header = usize::from(first & 15) * 4;
@@ -120,17 +147,20 @@ impl<'a> Datagram<'a> {
         if sum(&[head]) != 0 {
             return Err(Malformed::Sum);
         }
-        // More fragments, or an offset: filters by ports do not even see the others.
-        if half(bytes, 6).ok_or(wrong)? & 0x3fff != 0 {
-            return Err(Malformed::Piece);
-        }
-        Ok(Datagram {
+        let fragment = half(bytes, 6).ok_or(wrong)?;
+        let part = Part {
+            ident: half(bytes, 4).ok_or(wrong)?,
+            offset: usize::from(fragment & 0x1fff) * 8,
+            more: fragment & 0x2000 != 0,
+        };
+        let datagram = Datagram {
             from: address(bytes, 12).ok_or(wrong)?,
             to: address(bytes, 16).ok_or(wrong)?,
             protocol: *bytes.get(9).ok_or(wrong)?,
             carries: whole.get(header..).ok_or(wrong)?,
             whole,
-        })
+        };
+        Ok((datagram, part))
     }
 }
 

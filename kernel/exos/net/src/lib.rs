@@ -8,6 +8,8 @@
 //! | [`neighbours`] | who has which address: a table that forgets |
 //! | [`dhcp`] | an address from a server, and its lease |
 //! | [`settings`] | the archive's file `net` |
+//! | [`pieces`] | datagrams that come in pieces |
+//! | [`nobody`] | answers for what nobody has, and to echoes |
 //! | [`station`] | this machine's address, however it is had, and its neighbours |
 //! | [`ports`] | whose ports are whose, and the filters' texts |
 //! | [`dns`] | questions for names, and answers that are not believed |
@@ -24,6 +26,8 @@ pub mod dhcp;
 pub mod dns;
 pub mod frame;
 pub mod neighbours;
+pub mod nobody;
+pub mod pieces;
 pub mod ports;
 pub mod settings;
 pub mod stack;

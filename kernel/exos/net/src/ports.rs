@@ -34,7 +34,9 @@ pub enum Claim {
 }
 
 /// Bytes of a filter's text at most.
-pub const TEXT: usize = 128;
+pub const TEXT: usize = 192;
+/// Whole datagrams: what comes in pieces is put together by the service `net`.
+const WHOLE: &str = "ip[6:2] & 0x3fff = 0";
 
 /// A filter's text.
 #[derive(Clone, Copy, Debug)]
@@ -62,28 +64,30 @@ impl Write for Text {
 }
 
 impl Claim {
-    /// The filter.
-    pub fn filter(self, address: Ipv4Addr) -> Text {
+    /// The filter. It says nothing of this machine's address, which may change, and which the
+    /// stack looks at.
+    pub fn filter(self) -> Text {
         let mut text = Text {
             bytes: [0; TEXT],
             length: 0,
         };
         // The longest is shorter than the place.
         let _ = match self {
-            Claim::Tcp(port) => write!(text, "dst host {address} and tcp dst port {port}"),
-            Claim::Udp(port) => write!(text, "dst host {address} and udp dst port {port}"),
+            Claim::Tcp(port) => write!(text, "{WHOLE} and ip and tcp dst port {port}"),
+            Claim::Udp(port) => write!(text, "{WHOLE} and ip and udp dst port {port}"),
             Claim::Own(environment) => {
                 let ports = of(environment);
                 let (first, last) = (ports.start(), ports.end());
+                // And what is said of datagrams that went out from there, which come after it.
                 write!(
                     text,
-                    "ip dst host {address} and dst portrange {first}-{last}"
+                    "{WHOLE} and ip and (dst portrange {first}-{last} or (icmp[0] = 3 and \
+                     icmp[8] = 0x45 and icmp[28:2] >= {first} and icmp[28:2] <= {last}))"
                 )
             }
-            Claim::Echo(number) => write!(
-                text,
-                "dst host {address} and icmp[0] = 0 and icmp[4:2] = {number}"
-            ),
+            Claim::Echo(number) => {
+                write!(text, "{WHOLE} and icmp[0] = 0 and icmp[4:2] = {number}")
+            }
         };
         text
     }
@@ -126,15 +130,15 @@ mod tests {
 
     #[test]
     fn texts_fit() {
-        let address = Ipv4Addr::new(255, 255, 255, 255);
         for claim in [
             Claim::Tcp(65535),
             Claim::Udp(65535),
             Claim::Own(255),
             Claim::Echo(65535),
         ] {
-            let text = claim.filter(address);
-            assert!(text.as_str().ends_with("65535"), "{}", text.as_str());
+            let text = claim.filter();
+            let end = text.as_str().trim_end_matches(')');
+            assert!(end.ends_with("65535"), "{}", text.as_str());
         }
     }
 }

@@ -39,6 +39,9 @@ pub const SOCKETS: usize = 64;
 /// Connections that are closed here and not over, at most; more are reset.
 const LEAVING: usize = 32;
 
+/// Nobody has the port (RFC 792).
+const PORT: u8 = 3;
+
 /// Where this machine is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
@@ -53,12 +56,26 @@ pub struct View {
 }
 
 impl View {
+    /// Whether an address is this machine's, the inner ones among them.
+    pub fn is_own(&self, address: Ipv4Addr) -> bool {
+        address.is_loopback() || address == self.address && !address.is_unspecified()
+    }
+
+    /// The address that what goes to another one comes from.
+    pub fn from(&self, to: Ipv4Addr) -> Ipv4Addr {
+        match to.is_loopback() {
+            true => Ipv4Addr::LOCALHOST,
+            false => self.address,
+        }
+    }
+
     /// Who gets the frame for an address.
     pub fn next(&self, address: Ipv4Addr) -> Option<Ipv4Addr> {
         let mask = u32::MAX
             .checked_shl(32 - u32::from(self.bits.min(32)))
             .unwrap_or(0);
         match (u32::from(address) ^ u32::from(self.address)) & mask {
+            _ if self.is_own(address) => Some(address),
             0 => Some(address),
             _ => self.gateway,
         }
@@ -149,6 +166,7 @@ impl Stack {
             all.clear();
             if !view.address.is_unspecified() {
                 let _ = all.push(IpCidr::new(address, view.bits.min(32)));
+                let _ = all.push(IpCidr::new(IpAddress::from(Ipv4Addr::LOCALHOST), 8));
             }
         });
         let routes = self.interface.routes_mut();
@@ -186,6 +204,21 @@ impl Stack {
             raw: &mut self.raw,
         };
         self.interface.poll(self.now, &mut device, &mut self.set);
+        self.take_returned();
+    }
+
+    /// Sockets of datagrams that were not taken have an error.
+    fn take_returned(&mut self) {
+        for returned in self.gate.returned.iter_mut().filter_map(Option::take) {
+            for socket in self.sockets.iter_mut().flatten() {
+                if socket.is_of(&returned) {
+                    socket.error = Some(match returned.code {
+                        PORT => errno::CONNREFUSED,
+                        _ => errno::HOSTUNREACH,
+                    });
+                }
+            }
+        }
     }
 
     /// When the next poll is due although nothing comes, in microseconds; `None`: never.

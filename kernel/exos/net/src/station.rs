@@ -7,8 +7,10 @@ use postern_exos_abi::network::{Place, SERVERS, counter, state};
 
 use crate::arp::{self, Message, Operation};
 use crate::dhcp::{self, Client};
-use crate::frame::{self, Datagram, Frame, LONGEST, kind};
+use crate::frame::{self, Datagram, ETHERNET, Frame, IP, LONGEST, Part, kind};
 use crate::neighbours::{FRESH, Heard, Neighbours};
+use crate::nobody::{Answered, Nobody, Way};
+use crate::pieces::{self, Pieces};
 use crate::settings::{How, Settings};
 use crate::{EVERYBODY, Hardware};
 
@@ -40,6 +42,8 @@ pub struct Station {
     /// Whether questions for this machine's address are answered here, and not by a handler.
     answers: bool,
     neighbours: Neighbours,
+    nobody: Nobody,
+    pieces: Pieces,
     asked: [Option<Asked>; ASKED],
     /// When a server of RARP is asked again, and neighbours are looked at.
     due: [u64; 2],
@@ -62,15 +66,17 @@ impl Station {
             conflict: None,
             answers: true,
             neighbours: Neighbours::new(),
+            nobody: Nobody::default(),
+            pieces: Pieces::default(),
             asked: [None; ASKED],
             due: [0; 2],
             counters: [0; counter::COUNT],
         }
     }
 
-    /// A handler answers questions for the address from now on.
-    pub fn is_answered(&mut self) {
-        self.answers = false;
+    /// Whether a handler answers questions for the address from now on.
+    pub fn set_answered(&mut self, answered: bool) {
+        self.answers = !answered;
     }
 
     /// Who is where.
@@ -193,9 +199,7 @@ impl Station {
 
     /// Somebody here wants to send to a neighbour.
     pub fn ask(&mut self, now: u64, address: Ipv4Addr, out: &mut impl FnMut(&[u8])) {
-        let place = self.place();
-        let mask = u32::MAX << (32 - u32::from(place.bits.clamp(1, 32)));
-        let near = (u32::from(place.address) ^ u32::from(address)) & mask == 0;
+        let near = self.next(address) == Some(address);
         let is_asked = self
             .asked
             .iter()
@@ -259,6 +263,7 @@ impl Station {
 
     /// A frame came.
     pub fn frame(&mut self, now: u64, bytes: &[u8], out: &mut impl FnMut(&[u8])) {
+        self.count(counter::FRAMES);
         let Some(frame) = Frame::read(bytes) else {
             return self.count(counter::MALFORMED);
         };
@@ -267,17 +272,89 @@ impl Station {
                 Some(message) => self.message(now, &frame, &message, out),
                 None => self.count(counter::MALFORMED),
             },
-            kind::IP => self.datagram(now, frame.carries, out),
+            kind::IP => self.datagram(now, &frame, out),
             _ => self.count(counter::MALFORMED),
         }
     }
 
-    fn datagram(&mut self, now: u64, bytes: &[u8], out: &mut impl FnMut(&[u8])) {
-        let datagram = Datagram::read(bytes).ok();
-        let udp = datagram.and_then(|datagram| frame::read_udp(&datagram));
-        let Some(([67, 68], carries)) = udp else {
+    /// What nobody else wanted, or what a server says.
+    fn datagram(&mut self, now: u64, frame: &Frame<'_>, out: &mut impl FnMut(&[u8])) {
+        let Ok((datagram, part)) = Datagram::read_part(frame.carries) else {
             return self.count(counter::MALFORMED);
         };
+        if part.is_piece() {
+            if let Ok(way) = self.way(frame, &datagram) {
+                self.piece(now, way, (&datagram, part), out);
+            }
+            return;
+        }
+        match frame::read_udp(&datagram) {
+            Some(([67, 68], carries)) => self.told_by_server(now, carries, out),
+            _ => match self.way(frame, &datagram) {
+                Ok(way) => match self.nobody.answer(now, way, &datagram, out) {
+                    Answered::Echo => self.count(counter::ECHOES),
+                    Answered::Closed => self.count(counter::CLOSED),
+                    Answered::Silent => {}
+                },
+                Err(()) => self.count(counter::MALFORMED),
+            },
+        }
+    }
+
+    /// How what came is answered, if it was for this machine alone, and from somebody.
+    fn way(&self, frame: &Frame<'_>, datagram: &Datagram<'_>) -> Result<Way, ()> {
+        let own = |address: Ipv4Addr| address.is_loopback() || self.address == Some(address);
+        let (from, to) = (datagram.from, datagram.to);
+        let nobody = from.is_unspecified() || from.is_broadcast() || from.is_multicast();
+        let inside = frame.from == self.hardware;
+        let local = own(from) || to.is_loopback();
+        let wrong = nobody || !own(to) || frame.to != self.hardware || frame.from[0] & 1 != 0;
+        if wrong || local && !inside {
+            return Err(());
+        }
+        // What was put together here comes from inside, and its sender is elsewhere.
+        let next = match inside && !own(from) {
+            true => self.next(from).and_then(|next| self.neighbours.find(next)),
+            false => None,
+        };
+        Ok(Way {
+            own: self.hardware,
+            to: next.map_or(frame.from, |known| known.hardware),
+        })
+    }
+
+    /// Who gets frames for an address.
+    fn next(&self, address: Ipv4Addr) -> Option<Ipv4Addr> {
+        let place = self.place();
+        let mask = u32::MAX << (32 - u32::from(place.bits.clamp(1, 32)));
+        match (u32::from(place.address) ^ u32::from(address)) & mask {
+            0 => Some(address),
+            _ => place.gateway,
+        }
+    }
+
+    /// A piece of a datagram: with the last one it is sent to who wants it, as from here.
+    fn piece(
+        &mut self,
+        now: u64,
+        way: Way,
+        (datagram, part): (&Datagram<'_>, Part),
+        out: &mut impl FnMut(&[u8]),
+    ) {
+        let Some(whole) = self.pieces.put(now, datagram, part) else {
+            return;
+        };
+        let mut bytes = [0; ETHERNET + IP + pieces::ROOM];
+        let head = frame::ethernet(way.own, way.own, kind::IP);
+        let all = ETHERNET + whole.len();
+        for (to, from) in bytes.iter_mut().zip(head.iter().chain(whole)) {
+            *to = *from;
+        }
+        out(bytes.get(..all.max(frame::SHORTEST)).unwrap_or_default());
+        self.count(counter::JOINED);
+    }
+
+    fn told_by_server(&mut self, now: u64, carries: &[u8], out: &mut impl FnMut(&[u8])) {
         if self.settings.how == How::Dhcp && self.client.answered(now, carries) {
             self.count(counter::LEASES);
             let address = self.client.lease().map(|lease| lease.address);

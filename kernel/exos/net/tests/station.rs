@@ -208,3 +208,137 @@ fn no_frames_are_too_bad() {
     }
     assert!(station.counters[counter::MALFORMED] > 0);
 }
+
+/// A frame of IP to the station.
+fn datagram(protocol: u8, from: Ipv4Addr, carries: &[u8]) -> Vec<u8> {
+    let mut bytes = frame::ethernet(OWN, OTHER, frame::kind::IP).to_vec();
+    bytes.extend(frame::ip(from, address(1), protocol, 0, carries.len()));
+    bytes.extend(carries);
+    bytes
+}
+
+fn heard(station: &mut Station, now: u64, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut sent = Vec::new();
+    station.frame(now, bytes, &mut |frame| sent.push(frame.to_vec()));
+    sent
+}
+
+/// A segment of TCP with a right sum.
+fn segment(flags: u8, carries: &[u8]) -> Vec<u8> {
+    let mut segment = vec![0; 20];
+    segment[..4].copy_from_slice(&[0x12, 0x34, 0, 80]);
+    segment[4..8].copy_from_slice(&1000u32.to_be_bytes());
+    segment[8..12].copy_from_slice(&77u32.to_be_bytes());
+    segment[12..14].copy_from_slice(&[0x50, flags]);
+    segment.extend(carries);
+    let pseudo = frame::pseudo(address(2), address(1), 6, segment.len());
+    let sum = frame::sum(&[&pseudo, &segment]).to_be_bytes();
+    segment[16..18].copy_from_slice(&sum);
+    segment
+}
+
+#[test]
+fn what_nobody_has_is_refused() {
+    let mut station = station("address 10.0.0.1/24");
+    tick(&mut station, 1);
+    // A connection that is asked for, and bytes of one that is over.
+    for (flags, carries, wanted) in [
+        (2, &b""[..], (0u32, 1001u32, 0x14)),
+        (0x10, b"hello", (77, 0, 4)),
+        (1, b"hello", (0, 1006, 0x14)),
+    ] {
+        let asks = datagram(6, address(2), &segment(flags, carries));
+        let sent = heard(&mut station, 2, &asks);
+        let [answer] = &sent[..] else {
+            panic!("{sent:?}")
+        };
+        let answer = Datagram::read(Frame::read(answer).unwrap().carries).unwrap();
+        let bytes = answer.carries;
+        let pseudo = frame::pseudo(address(1), address(2), 6, bytes.len());
+        assert_eq!(frame::sum(&[&pseudo, bytes]), 0);
+        assert_eq!((answer.from, answer.to), (address(1), address(2)));
+        assert_eq!(&bytes[..4], [0, 80, 0x12, 0x34]);
+        let word = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        assert_eq!((word(4), word(8), bytes[13]), wanted);
+    }
+    // A datagram, and another protocol: what came is said again.
+    let udp = [0x12, 0x34, 0, 9, 0, 10, 0, 0, 1, 2];
+    for (protocol, carries, code) in [(17, &udp[..], 3), (99, b"bytes", 2)] {
+        let asks = datagram(protocol, address(2), carries);
+        let sent = heard(&mut station, 3, &asks);
+        let answer = Datagram::read(Frame::read(&sent[0]).unwrap().carries).unwrap();
+        let bytes = answer.carries;
+        assert_eq!((answer.protocol, &bytes[..2]), (1, &[3, code][..]));
+        assert_eq!(frame::sum(&[bytes]), 0);
+        let said = (carries.len() + 20).min(28);
+        assert_eq!(bytes[8..8 + said], asks[14..14 + said]);
+    }
+    // Neither a reset, nor an error, nor what is for many, from nobody, or wrongly summed.
+    let mut group = datagram(6, address(2), &segment(2, b""));
+    group[..6].copy_from_slice(&EVERYBODY);
+    let mut summed = datagram(6, address(2), &segment(2, b""));
+    summed[40] ^= 1;
+    for silent in [
+        datagram(6, address(2), &segment(4, b"")),
+        datagram(1, address(2), &[3, 3, 0xfc, 0xfc]),
+        datagram(6, Ipv4Addr::BROADCAST, &segment(2, b"")),
+        datagram(6, Ipv4Addr::LOCALHOST, &segment(2, b"")),
+        datagram(6, address(1), &segment(2, b"")),
+        group,
+        summed,
+    ] {
+        assert_eq!(heard(&mut station, 4, &silent), Vec::<Vec<u8>>::new());
+    }
+    assert_eq!(station.counters[counter::CLOSED], 5);
+}
+
+#[test]
+fn errors_are_not_told_without_end() {
+    let mut station = station("address 10.0.0.1/24");
+    tick(&mut station, 1);
+    let asks = datagram(6, address(2), &segment(2, b""));
+    let told = |station: &mut Station, now: u64| {
+        let all = (0..1000).map(|_| heard(station, now, &asks).len());
+        all.sum::<usize>()
+    };
+    assert_eq!(told(&mut station, SECOND), 200);
+    assert_eq!(told(&mut station, 3 * SECOND), 200);
+}
+
+#[test]
+fn echoes_come_back() {
+    let mut station = station("address 10.0.0.1/24");
+    tick(&mut station, 1);
+    let mut echo = vec![8, 0, 0, 0, 1, 2, 3, 4];
+    echo.extend(b"whatever");
+    let sum = frame::sum(&[&echo]).to_be_bytes();
+    echo[2..4].copy_from_slice(&sum);
+    let sent = heard(&mut station, 2, &datagram(1, address(2), &echo));
+    let answer = Datagram::read(Frame::read(&sent[0]).unwrap().carries).unwrap();
+    assert_eq!(answer.carries[0], 0);
+    assert_eq!(answer.carries[4..], echo[4..]);
+    assert_eq!(frame::sum(&[answer.carries]), 0);
+    echo[5] ^= 1;
+    assert!(heard(&mut station, 2, &datagram(1, address(2), &echo)).is_empty());
+}
+
+#[test]
+fn pieces_are_sent_on_as_one() {
+    let mut station = station("address 10.0.0.1/24");
+    tick(&mut station, 1);
+    let carries: Vec<u8> = (0..3000).map(|at| at as u8).collect();
+    let piece = |range: std::ops::Range<usize>, more: bool| {
+        let mut frame = datagram(17, address(2), &carries[range.clone()]);
+        let field = (range.start / 8) as u16 | u16::from(more) << 13;
+        frame[20..22].copy_from_slice(&field.to_be_bytes());
+        frame[24..26].fill(0);
+        let sum = frame::sum(&[&frame[14..34]]).to_be_bytes();
+        frame[24..26].copy_from_slice(&sum);
+        frame
+    };
+    assert!(heard(&mut station, 2, &piece(1480..3000, false)).is_empty());
+    let sent = heard(&mut station, 2, &piece(0..1480, true));
+    let joined = Frame::read(&sent[0]).unwrap();
+    assert_eq!((joined.to, joined.from), (OWN, OWN));
+    assert_eq!(Datagram::read(joined.carries).unwrap().carries, carries);
+}

@@ -278,6 +278,10 @@ impl<T: Transport> Files for Mounted<T> {
         self.open(node)
     }
 
+    fn share(&mut self, node: u64) -> Result<(), Errno> {
+        self.table.hold(node)
+    }
+
     fn release(&mut self, node: u64) {
         self.close(node);
     }

@@ -14,6 +14,7 @@
 //! | `blocks` | bytes that were read |
 //! | `retained` | bytes that the server may still lose |
 //! | [`files`] | all of it as [`postern_exos_abi::file::Files`] |
+//! | [`read_only`] | the same without changing anything |
 //!
 //! A server is believed in nothing that it can get wrong: lengths, counts, names, cookies, kinds
 //! and sizes are compared with what was asked and with what there can be, nothing here panics,
@@ -30,6 +31,7 @@ mod blocks;
 pub mod files;
 pub mod mount;
 pub mod procedures;
+pub mod read_only;
 pub mod record;
 mod retained;
 pub mod rpc;
@@ -40,4 +42,5 @@ pub mod xdr;
 
 pub use files::Mounted;
 pub use mount::{Host, MountError, Options};
-pub use rpc::Transport;
+pub use read_only::ReadOnly;
+pub use rpc::{Patience, Transport};

@@ -7,7 +7,7 @@ use postern_exos_abi::errno::{self, Errno};
 
 use crate::attributes::{self, Handle};
 use crate::procedures;
-use crate::rpc::{Caller, Client, Transport};
+use crate::rpc::{Caller, Client, Patience, Transport};
 use crate::xdr::{Malformed, Reader, Writer};
 
 /// A host, whose ports can be connected to.
@@ -40,6 +40,8 @@ pub struct Options<'a> {
     /// Something random: calls have numbers that others do not guess, and files of which nobody
     /// else has made one have verifiers.
     pub seed: u64,
+    /// How long answers are waited for.
+    pub patience: Patience,
 }
 
 /// What a mount failed at.
@@ -102,7 +104,7 @@ impl Options<'_> {
             group: self.group,
         };
         let number = (self.seed as u32).wrapping_add(part << 28);
-        Client::new(transport, program, Some(caller), number)
+        Client::new(transport, program, Some(caller), number).with_patience(self.patience)
     }
 
     /// The handle of the folder, and calls of NFS.
@@ -144,7 +146,8 @@ impl Options<'_> {
         let protocol = if host.is_stream() { TCP } else { UDP };
         let transport = host.connect(PORT_MAPPER_PORT);
         let transport = transport.map_err(MountError::PortMapper)?;
-        let mut client = Client::new(transport, PORT_MAPPER, None, self.seed as u32);
+        let client = Client::new(transport, PORT_MAPPER, None, self.seed as u32);
+        let mut client = client.with_patience(self.patience);
         let arguments = |w: &mut Writer| {
             for word in [program, version, protocol, 0] {
                 w.word(word);

@@ -145,7 +145,7 @@ impl<T: Transport> Procedures<T> {
             let mut reader = self.client.call(procedure, &arguments)?;
             match reader.word()? {
                 0 => return Ok(results(&mut reader)?),
-                DELAYED => self.client.pause()?,
+                DELAYED => self.client.pause(),
                 status => return Err(attributes::error(status)),
             }
         }

@@ -28,11 +28,25 @@ pub trait Transport {
     /// nothing as long as they are connected.
     fn patience(&self) -> Option<u64>;
 
-    /// Begins anew after an error: a stream is connected again.
-    fn reconnect(&mut self) -> Result<(), Errno>;
+    /// Begins anew after an error: a stream is connected again, in so many milliseconds or not.
+    fn reconnect(&mut self, wait: u64) -> Result<(), Errno>;
+
+    /// Lets so many milliseconds pass.
+    fn rest(&mut self, wait: u64);
 }
 
-/// Times that a call is sent before it has failed.
+/// How long answers are waited for. A call that fails by that makes the server a silent one, which
+/// is asked only [`SILENT`] times as long as nothing comes from it: who works through a folder of a
+/// dead server does not wait anew for each of its files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Patience {
+    /// Milliseconds of the first wait for a message that may be lost, and of each by a stream.
+    pub first: Option<u64>,
+    /// Times that a call is sent, or that a stream is waited for so long, before it has failed.
+    pub tries: Option<u32>,
+}
+
+/// Times that a message which may be lost is sent.
 const TRIES: u32 = 6;
 
 /// Milliseconds of patience at most with messages that may be lost.
@@ -40,6 +54,15 @@ const LONGEST: u64 = 5_000;
 
 /// Milliseconds that a stream may be silent before it is connected again.
 const SILENCE: u64 = 15_000;
+
+/// Times that a stream may be silent.
+const SILENCES: u32 = 3;
+
+/// Times that a silent server is asked, and milliseconds of each at most.
+const SILENT: (u32, u64) = (2, 1_500);
+
+/// Milliseconds between two attempts to connect, at first and at most.
+const AGAIN: (u64, u64) = (100, 2_000);
 
 /// Messages of other numbers that are passed by during a call.
 const STRANGERS: u32 = 256;
@@ -73,7 +96,11 @@ pub struct Client<T> {
     program: (u32, u32),
     credential: Vec<u8>,
     number: u32,
+    patience: Patience,
     was_repeated: bool,
+    /// The stream has ended, or has said nonsense.
+    is_broken: bool,
+    is_silent: bool,
     request: Writer,
     answer: Vec<u8>,
 }
@@ -107,10 +134,18 @@ impl<T: Transport> Client<T> {
             program,
             credential: credential.bytes,
             number,
+            patience: Patience::default(),
             was_repeated: false,
+            is_broken: false,
+            is_silent: false,
             request: Writer::default(),
             answer: Vec::new(),
         }
+    }
+
+    /// Another patience than the usual one.
+    pub fn with_patience(self, patience: Patience) -> Self {
+        Client { patience, ..self }
     }
 
     /// Milliseconds since any time.
@@ -130,15 +165,8 @@ impl<T: Transport> Client<T> {
     }
 
     /// Lets some time pass.
-    pub fn pause(&mut self) -> Result<(), Errno> {
-        let until = self.transport.now().saturating_add(PAUSE);
-        for _ in 0..STRANGERS {
-            let left = until.saturating_sub(self.transport.now());
-            if left == 0 || !self.transport.receive(left, &mut self.answer)? {
-                break;
-            }
-        }
-        Ok(())
+    pub fn pause(&mut self) {
+        self.transport.rest(PAUSE);
     }
 
     /// Calls a procedure; the results.
@@ -164,24 +192,51 @@ impl<T: Transport> Client<T> {
 
     /// Sends the request until its answer is there.
     fn exchange(&mut self) -> Result<(), Errno> {
-        let mut wait = self.transport.patience().unwrap_or(SILENCE);
-        let mut strangers = 0;
+        let (lossy, patience) = (self.transport.patience(), self.patience);
+        let mut wait = patience.first.or(lossy).unwrap_or(SILENCE).max(1);
+        let usual = if lossy.is_some() { TRIES } else { SILENCES };
+        let mut tries = patience.tries.unwrap_or(usual).max(1);
+        if self.is_silent {
+            (tries, wait) = (tries.min(SILENT.0), wait.min(SILENT.1));
+        }
+        // Of a stream: until when it is connected again and again.
+        let until = self
+            .transport
+            .now()
+            .saturating_add(wait.saturating_mul(tries.into()));
+        let (mut sent, mut strangers, mut pause) = (0, 0, AGAIN.0);
         let mut failure = errno::TIMEDOUT;
-        for attempt in 0..TRIES {
-            self.was_repeated = attempt > 0;
-            match self.attempt(wait, &mut strangers) {
-                Ok(true) => return Ok(()),
-                Ok(false) if self.transport.patience().is_some() => {
-                    wait = (2 * wait).min(LONGEST);
+        self.was_repeated = false;
+        while sent < tries {
+            if self.is_broken {
+                let left = until.saturating_sub(self.transport.now());
+                if left == 0 {
+                    break;
                 }
-                Ok(false) => self.transport.reconnect()?,
+                if self.transport.reconnect(left).is_err() {
+                    failure = errno::TIMEDOUT;
+                    self.transport.rest(pause.min(left));
+                    pause = (2 * pause).min(AGAIN.1);
+                    continue;
+                }
+                self.is_broken = false;
+            }
+            self.was_repeated = sent > 0;
+            sent += 1;
+            match self.attempt(wait, &mut strangers) {
+                Ok(true) => {
+                    self.is_silent = false;
+                    return Ok(());
+                }
+                Ok(false) if lossy.is_some() => wait = (2 * wait).min(LONGEST.max(wait)),
                 Err(errno::PROTO) => return Err(errno::PROTO),
-                Err(error) => {
-                    failure = error;
-                    self.transport.reconnect()?;
+                broken => {
+                    self.is_broken = true;
+                    failure = broken.err().unwrap_or(errno::TIMEDOUT);
                 }
             }
         }
+        self.is_silent = strangers == 0 && failure == errno::TIMEDOUT;
         Err(failure)
     }
 

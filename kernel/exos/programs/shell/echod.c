@@ -1,4 +1,5 @@
-/* Sends back what comes, by TCP and UDP: one connection after the other. `echod PORT [CONNECTIONS]` */
+/* Sends back what comes, by TCP and UDP: one connection after the other. `echod PORT [CONNECTIONS [SECONDS]]`: so many, of which
+ * one that is silent for so long, or takes nothing, is left; 0: without an end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 static char bytes[16384];
 
@@ -24,7 +26,8 @@ static int bound(int kind, int port)
 int main(int count, char **arguments)
 {
 	int port = count > 1 ? atoi(arguments[1]) : 7;
-	int left = count > 2 ? atoi(arguments[2]) : -1;
+	int left = count > 2 && atoi(arguments[2]) > 0 ? atoi(arguments[2]) : -1;
+	struct timeval patience = {.tv_sec = count > 3 ? atoi(arguments[3]) : 0};
 	struct pollfd all[2] = {{.fd = bound(SOCK_STREAM, port), .events = POLLIN},
 				{.fd = bound(SOCK_DGRAM, port), .events = POLLIN}};
 
@@ -39,6 +42,8 @@ int main(int count, char **arguments)
 			int with = accept(all[0].fd, 0, 0);
 			ssize_t length;
 
+			setsockopt(with, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+			setsockopt(with, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
 			while ((length = read(with, bytes, sizeof bytes)) > 0)
 				if (write(with, bytes, length) < length)
 					break;

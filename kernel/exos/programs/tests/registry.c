@@ -12,7 +12,10 @@
 #include <exos/memory.h>
 #include <exos/process.h>
 
-enum { CREATE = 1, START, REPLACE, COMMIT, KEEP, ROOM, LIMIT, EXIT, REAP, KILL, SLICE, GROUP, TYPED, SERVE, BLOCKS, HOLDINGS, OPERATIONS };
+enum { CREATE = 1, START, REPLACE, COMMIT, KEEP, ROOM, LIMIT, EXIT, REAP, KILL, SLICE, GROUP, TYPED, SERVE, BLOCKS, HOLDINGS, STOP, OPERATIONS };
+
+/* What a request to stop the machine begins with. */
+#define STOPS 0x66666f7265776f50ULL
 #define OF(operation) ((operation) | 1ULL << 32)
 #define NUMBERS ((volatile uint32_t *)(0x7e0000130000 + 64))
 
@@ -96,6 +99,21 @@ static void pages_of_others(void)
 	}
 	NUMBERS[0] = ~0U;
 	CHECK(ask(OF(KEEP), 1, 1, 0, 0) == -EPERM);
+}
+
+/* The machine is stopped by who means it and has no limits, and by nobody else. */
+static void who_has_limits_stops_nothing(void)
+{
+	CHECK(ask(OF(STOP), 0, 0, 0, 0) == -EINVAL);
+	CHECK(ask(OF(STOP), STOPS, 64, 0, 0) == -EINVAL);
+	CHECK(ask(OF(STOP), STOPS ^ 1, 0, 0, 0) == -EINVAL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (exos_limit(EXOS_LIMIT_PROCESSES, 5))
+			_exit(1);
+		_exit(exos_stop(1) == -1 && errno == EPERM ? 0 : 2);
+	}
+	CHECK(status_of(pid) == 0);
 }
 
 static int64_t call(uint64_t number, uint64_t a, uint64_t b)
@@ -324,6 +342,7 @@ int main(void)
 	RUN(requests_of_nobody);
 	RUN(requests_of_other_versions);
 	RUN(pages_of_others);
+	RUN(who_has_limits_stops_nothing);
 	RUN(pages_twice);
 	RUN(pages_hoarded);
 	RUN(slices_are_counted);

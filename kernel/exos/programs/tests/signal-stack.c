@@ -165,6 +165,36 @@ static void senders_are_known(void)
 	signal(SIGCHLD, SIG_DFL);
 }
 
+/* A child that was waited for before there was a handler is none of its affair, on two processors
+   either; and what is ignored while it is held back has never come. */
+static void a_handler_is_told_of_what_comes_later(void)
+{
+	sigset_t some, none;
+
+	for (int round = 0; round < 40; round++) {
+		signal(SIGCHLD, SIG_DFL);
+		pid_t pid = fork();
+		if (pid == 0)
+			_exit(3);
+		CHECK(waitpid(pid, NULL, 0) == pid);
+		handle(SIGCHLD, note, 0);
+		usleep(100);
+		CHECK(count == 0);
+	}
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&none);
+	sigemptyset(&some);
+	sigaddset(&some, SIGUSR1);
+	sigprocmask(SIG_SETMASK, &some, NULL);
+	handle(SIGUSR1, note, 0);
+	raise(SIGUSR1);
+	signal(SIGUSR1, SIG_IGN);
+	handle(SIGUSR1, note, 0);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	CHECK(count == 0);
+	signal(SIGUSR1, SIG_DFL);
+}
+
 /* Passes by a store of two bytes: `movb $1, (%rax)` is three. */
 static void pass_by(int number, siginfo_t *information, void *context)
 {
@@ -217,6 +247,7 @@ int main(void)
 	RUN(it_is_not_changed_meanwhile);
 	RUN(faults_say_where);
 	RUN(senders_are_known);
+	RUN(a_handler_is_told_of_what_comes_later);
 	RUN(registers_can_be_changed);
 	RUN(flags_hold);
 	return failures != 0;

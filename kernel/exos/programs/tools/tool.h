@@ -57,6 +57,9 @@ static inline unsigned options(int count, char **arguments, const char *letters,
 			others[rest++] = arguments[at];
 		} else if (!strcmp(word, "--")) {
 			ended = 1;
+		} else if (!strcmp(word, "--help")) {
+			printf("%s %s\n", tool_name, words);
+			exit(0);
 		} else {
 			while (*++word) {
 				const char *place = strchr(letters, *word);

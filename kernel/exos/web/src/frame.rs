@@ -30,6 +30,8 @@ pub struct Segment<'a> {
     pub station: [u8; 6],
     /// Who sent it.
     pub from: u32,
+    /// Whom it is for: this machine's address, or one of its loopback.
+    pub to: u32,
     /// Its port.
     pub from_port: u16,
     /// Our port.
@@ -74,11 +76,17 @@ fn is_host(address: u32) -> bool {
     !matches!(address >> 24, 0 | 127 | 224..=255)
 }
 
-/// Reads a frame for a station and its address.
+/// Whether it is an address of a loopback.
+const fn is_loopback(address: u32) -> bool {
+    address >> 24 == 127
+}
+
+/// Reads a frame for a station and its address. What says that it is from this machine must have
+/// the station's own address: nobody outside can have it, since such frames are dropped.
 ///
 /// # Errors
 /// It is none for us, or not as it should be.
-pub fn read(frame: &[u8], own: u32) -> Result<Segment<'_>, Wrong> {
+pub fn read(frame: &[u8], (own_station, own): ([u8; 6], u32)) -> Result<Segment<'_>, Wrong> {
     const SHORT: Wrong = Wrong::Short;
     let station: [u8; 6] = *frame.get(6..).and_then(<[u8]>::first_chunk).ok_or(SHORT)?;
     let packet = frame.get(ETHERNET..).ok_or(SHORT)?;
@@ -95,8 +103,13 @@ pub fn read(frame: &[u8], own: u32) -> Result<Segment<'_>, Wrong> {
     if head < IP {
         return Err(SHORT);
     }
-    let (from, to) = (double(header, 12).unwrap_or(0), double(header, 16));
-    if header.get(9) != Some(&6) || to != Some(own) || !is_host(from) || from == own {
+    let from = double(header, 12).unwrap_or(0);
+    let to = double(header, 16).unwrap_or(0);
+    let fits = match station == own_station {
+        true => (from == own || is_loopback(from)) && (to == own || is_loopback(to)),
+        false => to == own && from != own && is_host(from),
+    };
+    if header.get(9) != Some(&6) || !fits {
         return Err(Wrong::Others);
     }
     if word(header, 6).unwrap_or(0) & 0x3fff != 0 {
@@ -105,7 +118,7 @@ pub fn read(frame: &[u8], own: u32) -> Result<Segment<'_>, Wrong> {
     let tcp = packet.get(head..).ok_or(SHORT)?;
     let pseudo = Sum::default()
         .double(from)
-        .double(own)
+        .double(to)
         .word(6)
         .word(tcp.len() as u16);
     if !Sum::of(header).is_right() || !pseudo.and(Sum::of(tcp)).is_right() {
@@ -115,6 +128,7 @@ pub fn read(frame: &[u8], own: u32) -> Result<Segment<'_>, Wrong> {
     Ok(Segment {
         station,
         from,
+        to,
         from_port: word(tcp, 0).ok_or(SHORT)?,
         port: word(tcp, 2).ok_or(SHORT)?,
         sequence: double(tcp, 4).ok_or(SHORT)?,
@@ -252,6 +266,7 @@ mod tests {
 
     const OTHER: ([u8; 6], u32, u16) = ([2, 0, 0, 0, 0, 9], 0x0a00_0202, 4000);
     const OWN: ([u8; 6], u32, u16) = ([2, 0, 0, 0, 0, 1], 0x0a00_020f, 80);
+    const HERE: ([u8; 6], u32) = (OWN.0, OWN.1);
 
     fn segment(data: &[u8]) -> Vec<u8> {
         let template = Template::new(OTHER, OWN);
@@ -271,23 +286,39 @@ mod tests {
         let mut frame = segment(b"GET /");
         // Short frames are filled.
         frame.resize(60, 0x55);
-        let found = read(&frame, OWN.1).expect("a segment");
+        let found = read(&frame, HERE).expect("a segment");
         assert_eq!((found.data, found.port), (&b"GET /"[..], 80));
         assert_eq!((found.sequence, found.acknowledged), (7, 0xffff_fff0));
         assert_eq!((found.from, found.from_port), (OTHER.1, 4000));
-        assert_eq!(read(&frame, 1).err(), Some(Wrong::Others));
+        assert_eq!(read(&frame, (OWN.0, 1)).err(), Some(Wrong::Others));
+    }
+
+    #[test]
+    fn from_here_is_what_this_station_sends() {
+        const LOOPBACK: u32 = 0x7f00_0001;
+        let said = |station, from, to| {
+            let template = Template::new((station, from, 4000), (OWN.0, to, 80));
+            let mut headers = [0; HEADERS + OPTIONS];
+            let fields = Fields::default();
+            let length = template.fill(&mut headers, &fields, &[], (0, Sum::default()));
+            read(&headers[..length], HERE).is_ok()
+        };
+        assert!(said(OWN.0, OWN.1, OWN.1) && said(OWN.0, LOOPBACK, LOOPBACK));
+        assert!(said(OTHER.0, OTHER.1, OWN.1) && !said(OWN.0, OTHER.1, OWN.1));
+        assert!(!said(OTHER.0, OWN.1, OWN.1) && !said(OTHER.0, LOOPBACK, OWN.1));
+        assert!(!said(OTHER.0, OTHER.1, LOOPBACK));
     }
 
     #[test]
     fn no_frame_is_believed() {
         let frame = segment(b"GET / HTTP/1.1\r\n\r\n");
         for length in 0..frame.len() {
-            assert!(read(&frame[..length], OWN.1).is_err(), "{length}");
+            assert!(read(&frame[..length], HERE).is_err(), "{length}");
         }
         for bit in 14 * 8..frame.len() * 8 {
             let mut wrong = frame.clone();
             wrong[bit / 8] ^= 1 << (bit % 8);
-            assert!(read(&wrong, OWN.1).is_err(), "bit {bit}");
+            assert!(read(&wrong, HERE).is_err(), "bit {bit}");
         }
         let mut random = fastrand::Rng::with_seed(2);
         for _ in 0..20_000 {
@@ -297,7 +328,7 @@ mod tests {
                 bytes[at] = random.u8(..);
             }
             bytes.truncate(random.usize(..=bytes.len()));
-            let _ = read(&bytes, OWN.1);
+            let _ = read(&bytes, HERE);
             let _ = offers(&bytes[random.usize(..=bytes.len())..]);
         }
     }

@@ -1,6 +1,7 @@
 //! HTTP/1.1 (RFC 9110, RFC 9112), as far as a server of files and small programs needs it.
 
 pub mod head;
+pub mod heads;
 pub mod kind;
 pub mod request;
 

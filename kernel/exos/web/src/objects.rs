@@ -24,8 +24,14 @@ pub const FIRST_HEAD: u32 = 1 << 31;
 pub trait Memory {
     /// The page of a file from an index on: its number, and the capability to read it.
     fn page(&mut self, file: u64, index: u64) -> Option<(u32, u64)>;
-    /// The sum of bytes in a page.
-    fn sum(&mut self, page: (u32, u64), offset: usize, length: usize) -> Option<Sum>;
+    /// The sum of bytes in a page, that of a file from an index on; heads are of no file.
+    fn sum(
+        &mut self,
+        of: Option<(u64, u64)>,
+        page: (u32, u64),
+        offset: usize,
+        length: usize,
+    ) -> Option<Sum>;
     /// Nobody sends a file any more: an object of it is gone.
     fn forget(&mut self, file: u64);
     /// Stores a head: the page that has it, and the offset there.
@@ -149,7 +155,7 @@ impl<M: Memory> Objects<M> {
             (head.place >> 12) as u32,
             head.place as usize % PAGE + skipped,
         );
-        let sum = self.memory.sum((page, 0), within, length)?;
+        let sum = self.memory.sum(None, (page, 0), within, length)?;
         Some(Piece {
             place: head.place + offset,
             capability: 0,
@@ -198,7 +204,8 @@ impl<M: Memory> Store for Objects<M> {
             }
             sum => {
                 self.sums[1] += 1;
-                let found = self.memory.sum(key, within, length)?;
+                let of = Some((object.file, index));
+                let found = self.memory.sum(of, key, within, length)?;
                 if let Some(sum) = sum {
                     *sum = found;
                     page.known |= 1 << chunk;

@@ -3,7 +3,8 @@
 
 use alloc::vec::Vec;
 
-use crate::http::head::{self, DATE, Head};
+use crate::http::head::{self, Head};
+use crate::http::heads::Heads;
 use crate::http::request::{self, HEAD, Method, Refusal, Request};
 use crate::keyed::Key;
 use crate::objects::{FIRST_HEAD, HEADS, Memory, Objects};
@@ -69,6 +70,7 @@ impl Answer {
             status,
             match status {
                 400 => "the request is not one of HTTP/1.1\n",
+                403 => "this may not be read\n",
                 404 => "there is nothing of this name\n",
                 405 => "not with this method\n",
                 408 => "the request took too long\n",
@@ -161,7 +163,7 @@ pub struct Web<W, S: Site> {
     talks: Vec<Talk>,
     buffered: usize,
     resumed: Vec<u16>,
-    date: (u64, [u8; DATE]),
+    heads: Heads,
 }
 
 impl<W: Wire, S: Site> Web<W, S> {
@@ -181,7 +183,7 @@ impl<W: Wire, S: Site> Web<W, S> {
             counts: Counts::default(),
             buffered: 0,
             resumed: Vec::with_capacity(own.connections),
-            date: (u64::MAX, [0; DATE]),
+            heads: Heads::default(),
         }
     }
 
@@ -457,20 +459,18 @@ impl<W: Wire, S: Site> Web<W, S> {
                 }
             }
         }
-        let date = self.date();
-        let mut text = head::write(&head, &date);
-        if !is_head && head.status != 304 {
-            text.add(words.as_bytes());
+        if is_head || head.status == 304 {
+            words = "";
         }
         if is_head {
             stretch.length = 0;
         }
         let is_object = matches!(answer.content, Content::Object(..));
         let place = self.free_head(slot);
-        let put =
-            place.and_then(|place| Some((place, self.objects.put_head(place, text.bytes())?)));
-        let sent = put
-            .is_some_and(|(place, object)| self.send(slot, place, object, text.bytes().len(), now));
+        let text = self.heads.bytes(&head, words, self.site.seconds());
+        let length = text.len();
+        let put = place.and_then(|place| Some((place, self.objects.put_head(place, text)?)));
+        let sent = put.is_some_and(|(place, object)| self.send(slot, place, object, length, now));
         if is_object {
             // A stretch that has no place is released by the connection.
             match sent && stretch.length > 0 {
@@ -494,14 +494,6 @@ impl<W: Wire, S: Site> Web<W, S> {
         }
         let line = request.map_or(&b"-"[..], |request| request.line);
         self.site.log(line, head.status, stretch.length);
-    }
-
-    fn date(&mut self) -> [u8; DATE] {
-        let seconds = self.site.seconds();
-        if self.date.0 != seconds {
-            self.date = (seconds, head::date(seconds));
-        }
-        self.date.1
     }
 
     /// Gives back what connections need no more, and answers what had no room for its answer.

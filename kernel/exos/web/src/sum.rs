@@ -14,6 +14,12 @@ fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
+/// A sum of words of 64 bits, which is one of 16 bits, too: 2^64 is 1 in both.
+fn added(sum: u64, word: u64) -> u64 {
+    let (sum, carries) = sum.overflowing_add(word);
+    sum + u64::from(carries)
+}
+
 impl Sum {
     /// The sum of bytes; behind an odd number of them stands a zero.
     pub fn of(bytes: &[u8]) -> Sum {
@@ -22,16 +28,13 @@ impl Sum {
         // 2).
         let mut sum = 0u64;
         for word in words {
-            let word = u64::from_ne_bytes(*word);
-            sum += (word & 0xffff_ffff) + (word >> 32);
+            sum = added(sum, u64::from_ne_bytes(*word));
         }
         let mut last = [0; 8];
         for (to, from) in last.iter_mut().zip(rest) {
             *to = *from;
         }
-        let word = u64::from_ne_bytes(last);
-        sum += (word & 0xffff_ffff) + (word >> 32);
-        Sum(u16::from_be(folded(sum)))
+        Sum(u16::from_be(folded(added(sum, u64::from_ne_bytes(last)))))
     }
 
     /// With a word more.

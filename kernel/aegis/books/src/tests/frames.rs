@@ -8,7 +8,7 @@ use postern_aegis_abi::device::FRAMES;
 use postern_aegis_abi::records::claim;
 use postern_aegis_abi::{Call, Context, Error, ROOT};
 
-use super::world::{self, SMALL, call as go, child, get, holds, page, reap};
+use super::world::{self, SMALL, call as go, child, get, holds, page, reap, set};
 
 #[test]
 fn so_many_are_under_way_and_each_is_told() {
@@ -36,6 +36,22 @@ fn so_many_are_under_way_and_each_is_told() {
     );
     let events = get(books, own, offset_of!(Context, events));
     assert_eq!(events, Context::EVENT_SENT);
+    // Who does not want to hear of it has the count.
+    set(books, own, offset_of!(Context, events), 0);
+    set(
+        books,
+        own,
+        offset_of!(Context, ignored),
+        Context::EVENT_SENT,
+    );
+    books.end_frame(own, birth);
+    assert_eq!(
+        (get(books, own, offset_of!(Context, events)), sent()),
+        (0, 2)
+    );
+    books.raise(own, Context::EVENT_SENT | Context::EVENT_DISK);
+    let events = get(books, own, offset_of!(Context, events));
+    assert_eq!(events, Context::EVENT_DISK);
     holds(books);
 }
 

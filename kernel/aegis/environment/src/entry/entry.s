@@ -142,6 +142,13 @@
     .endr
 .endm
 
+# Slices of its own begin from now on: it slept.
+.macro awake                    # takes rcx and r11
+    leaq begin(%rip), %r11
+    movabsq $CONTEXT + BEGIN, %rcx
+    movq %r11, (%rcx)
+.endm
+
 # Who has the coprocessor on may have set its own base of gs, which the kernel takes from the context at every begin.
 .macro keep_base                # takes rax
     rdgsbase %rax
@@ -208,6 +215,9 @@ end_save:
     movq top(%rip), %rcx
     leaq A_INTERRUPTED(%rcx), %r11
     save_most %r11
+    leaq begin(%rip), %rdx      # what runs is awake: who was about to sleep looks once more
+    movabsq $CONTEXT + BEGIN, %rbx
+    movq %rdx, (%rbx)
     copy %rax, %r11, S_RAX, R_RAX
     copy %rax, %r11, S_RCX, R_RCX
     copy %rax, %r11, S_R11, R_R11
@@ -395,8 +405,10 @@ call_comes_late:
     movl $1, late(%rip)
     jmp landed
 2:  cmpb $KIND_WAKE, %r9b
-    je landed
-    movl $KIND_ASYNCHRONOUS, %ecx
+    jne 3f
+    awake
+    jmp landed
+3:  movl $KIND_ASYNCHRONOUS, %ecx
 request:
     movl queue_tail(%rip), %r11d
     subl queue_head(%rip), %r11d

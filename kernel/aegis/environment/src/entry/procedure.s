@@ -164,6 +164,8 @@ park_end:
 serve_goes_on:
     movq $0, parked(%rip)
     movl $0, replies(%rip)
+    movabsq $aegis_serve_begins, %rax
+    call *%rax
     movq (%rsp), %rax
     cmpl $0, (%rax)
     je serve_again

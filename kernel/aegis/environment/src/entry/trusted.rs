@@ -15,7 +15,9 @@ use postern_aegis_abi::records::{Environment, Machine, claim};
 use postern_aegis_abi::{Call, Context, Error};
 
 use crate::context::context;
-use crate::entry::{AT_ONCE, ENDING, EVENTS, HANDLERS, Message, REQUESTS, unhandled};
+use crate::entry::{
+    AT_ONCE, ENDING, EVENTS, HANDLERS, IMPATIENT, Message, RANG, REQUESTS, unhandled,
+};
 
 global_asm!(
     ".set CONTEXT, {context}",
@@ -284,6 +286,13 @@ pub fn call_procedure(environment: u16, [a, b, c, d]: [u64; 4]) -> Answer {
     call_keeping(environment.into(), a, b, c, d)
 }
 
+/// Who is asked when the patience with a procedure is over.
+pub fn impatient() -> Option<fn(u16) -> bool> {
+    let word = IMPATIENT.load(Relaxed);
+    // SAFETY: only `on_impatience` stores there, functions of this type; otherwise it is zero.
+    (word != 0).then(|| unsafe { transmute::<usize, fn(u16) -> bool>(word) })
+}
+
 /// A slice begins, the `looks`-th since the procedure was called: 0, or the error to go on with.
 #[unsafe(no_mangle)]
 extern "C" fn aegis_call_looks(environment: u32, looks: u32) -> i64 {
@@ -296,6 +305,15 @@ extern "C" fn aegis_excepted(frame: &mut Frame) {
     match handler(frame.vector as usize) {
         Some(handler) => handler(frame),
         None => unhandled(frame),
+    }
+}
+
+/// A slice begins for a server that is parked. One of another's goes back: the server itself never
+/// yields.
+#[unsafe(no_mangle)]
+extern "C" fn aegis_serve_begins() {
+    if crate::slices::giver().is_some() {
+        crate::entry::yield_slice();
     }
 }
 
@@ -344,6 +362,9 @@ extern "C" fn aegis_requested(message: &mut Message) {
 /// Events were raised.
 #[unsafe(no_mangle)]
 extern "C" fn aegis_notified() {
+    // Before the events are taken: whoever slept and is interrupted from here on has nothing else
+    // that would have it go on.
+    set_asleep(false);
     loop {
         if AT_ONCE.load(Relaxed) {
             // Before the events are looked at: what comes later is told by it.
@@ -352,6 +373,9 @@ extern "C" fn aegis_notified() {
         let events = context().events.swap(0, Relaxed);
         if events == 0 {
             return;
+        }
+        if events & Context::EVENT_ALARM != 0 {
+            RANG.store(true, Relaxed);
         }
         let word = EVENTS.load(Relaxed);
         if word != 0 {

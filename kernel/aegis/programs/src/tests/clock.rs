@@ -12,8 +12,10 @@ use crate::scenario::{Named, Outcome, check, player, same, wait};
 crate::scenarios! {
     "clock.time" time_of_day;
     "clock.alarm" alarm;
+    "clock.sleep" sleeps;
     "clock.at-once" at_once;
     "clock.upcalls" upcalls;
+    "clock.asleep" asleep;
 }
 
 /// The counter goes on, and the day with it.
@@ -59,6 +61,32 @@ fn alarm() -> Outcome {
     same("alarms that were put off", TOLD.load(Relaxed), told)
 }
 
+/// An alarm ends a sleep, also if it rings before that has begun, or while what is waited for is looked
+/// at, over ends of slices.
+fn sleeps() -> Outcome {
+    entry::on_events(hear);
+    let told = TOLD.load(Relaxed);
+    time::alarm(500).named("an alarm")?;
+    wait("it is not told", || TOLD.load(Relaxed) > told)?;
+    entry::sleep_unless(|| false);
+    for microseconds in [200, 3_000, 40_000] {
+        let told = TOLD.load(Relaxed);
+        time::alarm(microseconds).named("an alarm")?;
+        let end = slices::clock() + time::cycles(20_000);
+        let looks = || {
+            while slices::clock() < end {
+                core::hint::spin_loop();
+            }
+            false
+        };
+        while TOLD.load(Relaxed) == told {
+            entry::sleep_unless(looks);
+        }
+        entry::sleep_unless(|| true);
+    }
+    Ok(())
+}
+
 /// Who runs on and on is told all the same, and goes on where it was.
 fn at_once() -> Outcome {
     entry::on_events(hear);
@@ -96,6 +124,33 @@ fn upcalls() -> Outcome {
         same("wrong answers", asker.mailbox.get(words::ERRORS), 0)?;
         asker.end();
         child.end();
+    }
+    Ok(())
+}
+
+/// Hears of an alarm for longer than a slice lasts.
+fn hear_for_long(events: u64) {
+    let record = books::environment(books::own_number());
+    let (ran, began) = (record.ran.load(Relaxed), slices::clock());
+    while record.ran.load(Relaxed) < ran + 2 {
+        // Nobody else may want the processor.
+        if slices::clock().wrapping_sub(began) > time::cycles(100_000) {
+            break;
+        }
+        core::hint::spin_loop();
+    }
+    hear(events);
+}
+
+/// Who sleeps is awake while it hears of what ends the sleep, though its slice ends in between.
+fn asleep() -> Outcome {
+    entry::on_events(hear_for_long);
+    for _ in 0..5 {
+        let told = TOLD.load(Relaxed);
+        calls::alarm(slices::clock() + time::cycles(1000)).named("an alarm")?;
+        while TOLD.load(Relaxed) == told {
+            entry::sleep_unless(|| TOLD.load(Relaxed) > told);
+        }
     }
     Ok(())
 }

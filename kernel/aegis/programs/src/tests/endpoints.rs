@@ -3,6 +3,7 @@
 use postern_aegis::abi::Call;
 use postern_aegis::abi::address::BOOKS;
 use postern_aegis::abi::call::HOLDINGS as RESOURCE;
+use postern_aegis::abi::device::BEHIND;
 use postern_aegis::abi::{FILTER, HOLDINGS};
 use postern_aegis::load::Child;
 use postern_aegis::{Error, calls, mailbox, pages};
@@ -15,6 +16,7 @@ use crate::scenario::{
 crate::scenarios! {
     "endpoints.first" first;
     "endpoints.lies" lies;
+    "endpoints.behind" behind;
     "endpoints.death" death;
     "endpoints.texts" texts;
     "endpoints.random" random;
@@ -185,6 +187,25 @@ fn lies() -> Outcome {
     ask_done("the fourth", &other, Call::Bind, &four)?;
     ask_refused("the fifth", &other, Call::Bind, &four, Error::Quota)?;
     one.end();
+    other.end();
+    Ok(())
+}
+
+/// Who stands behind all others has what nobody wants, and loses it to whoever comes.
+fn behind() -> Outcome {
+    let (one, other) = (owner()?, owner()?);
+    let rest = bound(&one, "ip", BEHIND.into())?;
+    same("at first", gets(&frame(1, 7))?, rest)?;
+    let seven = bound(&other, "udp dst port 7", 0)?;
+    same("7", gets(&frame(1, 7))?, seven)?;
+    same("8", gets(&frame(1, 8))?, rest)?;
+    let late = bound(&other, "udp", BEHIND.into())?;
+    same("of those behind the older", gets(&frame(1, 8))?, rest)?;
+    taken(&one, "udp dst port 7", 1)?;
+    one.end();
+    wait("the next one", || {
+        gets(&frame(1, 8)).is_ok_and(|who| who == late)
+    })?;
     other.end();
     Ok(())
 }

@@ -19,6 +19,7 @@ crate::scenarios! {
     "network.echo" echo;
     "network.arguments" arguments;
     "network.gather" gather;
+    "network.itself" itself;
     "network.capability" capability;
     "network.lent" lent;
     "network.places" places;
@@ -155,6 +156,62 @@ fn gather() -> Outcome {
     for frame in [asks, head, body] {
         frame.free()?;
     }
+    listener.free()
+}
+
+/// What is for this machine itself comes back, and does not go out.
+fn itself() -> Outcome {
+    if !is_there() {
+        return Ok(());
+    }
+    const OWN: [u8; 6] = [0x52, 0x54, 0, 0, 0, 1];
+    let mut listener = Listener::new("ether proto 0x88b7 or ether proto 0x88b5")?;
+    let frame = Frame::new()?;
+    for word in 0..512 {
+        memory::write(
+            frame.at + 8 * word,
+            word.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        );
+    }
+    let head = |at: u64, to: [u8; 6]| {
+        let mut bytes = [0; 14];
+        bytes[..6].copy_from_slice(&to);
+        bytes[6..].copy_from_slice(&[0x52, 0x54, 0, 0, 0, 2, 0x88, 0xb7]);
+        memory::write_bytes(frame.at + at, &bytes);
+    };
+    // At any offset, of any length, in pieces.
+    for (at, pieces) in [
+        (0, &[60][..]),
+        (1, &[1514]),
+        (7, &[6, 8, 100]),
+        (3, &[14]),
+        (5, &[14, 2000, 2000]),
+        (4080, &[14]),
+    ] {
+        head(at, OWN);
+        let mut all = [frame.piece(0, 0); PIECES];
+        let mut from = at;
+        for (piece, length) in all.iter_mut().zip(pieces) {
+            *piece = frame.piece(from, *length);
+            from += length;
+        }
+        send(&all[..pieces.len()])?;
+        let (told, words) = listener.next().ok_or(Why::Not("nothing came back"))?;
+        same("the length", told.length() as u64, pieces.iter().sum())?;
+        let byte = |index: u64| frame.byte(at + 16 + index);
+        if told.length() > 60 {
+            let second: [u8; 8] = core::array::from_fn(|index| byte(index as u64));
+            same("the bytes", words[0], u64::from_le_bytes(second))?;
+        }
+    }
+    same("frames under way", under_way(), 0)?;
+    // The peer has not seen any of them.
+    let asks = Frame::new()?;
+    send(&[asks.ask(&[peer::SEEN])])?;
+    let [seen, ..] = listener.report(peer::SEEN)?;
+    same("frames that went out", seen, 0)?;
+    asks.free()?;
+    frame.free()?;
     listener.free()
 }
 

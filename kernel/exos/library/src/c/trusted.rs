@@ -1,10 +1,12 @@
 //! What C calls, by the names that newlib's own functions ask for: with an error number in `errno`
 //! and -1 where it fails.
 
+mod disk;
 mod files;
 mod identity;
 mod names;
 mod net;
+mod nfs;
 mod processes;
 mod ready;
 mod services;

@@ -4,12 +4,16 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use postern_aegis::Error;
 use postern_exos_abi::errno::{self, Errno};
+use postern_exos_abi::file::Kind;
+use postern_exos_abi::protocol::{status, walk};
 use postern_exos_abi::signal;
 use postern_exos_abi::start::{DESCRIPTORS, Handed, Head};
-use postern_exos_load::archive::{self, File};
+use postern_exos_load::archive;
 use postern_exos_load::space::Space;
 
-use crate::files::{console, offsets};
+use crate::files::paths::{self, Path, Target};
+use crate::files::served::{self, File};
+use crate::files::{console, folders, mounts, offsets};
 use crate::ipc::pipe::{self, End};
 use crate::net::sockets;
 use crate::process::signals;
@@ -26,6 +30,10 @@ pub mod kind {
     pub const PIPE: u32 = 3;
     /// The archive itself, to be listed.
     pub const FOLDER: u32 = 4;
+    /// A file or folder of a server ([`File`](crate::files::served::File)).
+    pub const SERVED: u32 = 5;
+    /// What takes everything and has nothing.
+    pub const NULL: u32 = 6;
     /// A socket, which no other process has.
     pub const SOCKET: u32 = 8;
 }
@@ -38,10 +46,20 @@ pub mod flag {
     pub const ACCESS: u64 = 3;
     /// Is to be made if it is not there.
     pub const CREATE: u64 = 0o100;
+    /// Must not be there.
+    pub const EXCLUSIVE: u64 = 0o200;
+    /// Is cut to nothing.
+    pub const TRUNCATE: u64 = 0o1000;
+    /// Is written at its end.
+    pub const APPEND: u64 = 0o2000;
     /// Does not wait.
     pub const NONBLOCK: u64 = 0o4000;
     /// A folder only.
     pub const FOLDER: u64 = 0o200_000;
+    /// A link at the path's end is not followed.
+    pub const NOFOLLOW: u64 = 0o400_000;
+    /// What is written is on the disk for good before the call comes back.
+    pub const SYNCHRONOUS: u64 = 0o10_000;
     /// Is not handed on.
     pub const CLOSES: u64 = 0o2_000_000;
 }
@@ -124,6 +142,9 @@ pub fn open(head: &Head, handed: impl Iterator<Item = Handed>) {
             };
             words = end.words();
         }
+        if handed.kind == kind::SERVED {
+            let _ = mounts::opened(mounts::Server::of(second), first);
+        }
         let descriptor = Descriptor {
             kind: handed.kind,
             flags: handed.flags,
@@ -174,57 +195,87 @@ pub fn console(number: i32) -> Result<(), Errno> {
     }
 }
 
+/// The file of a server that a descriptor is of.
+pub fn served(descriptor: Descriptor) -> Option<File> {
+    (descriptor.kind == kind::SERVED).then(|| File::of(descriptor.words))
+}
+
 /// The pipe's end that a descriptor is.
 pub fn end(descriptor: Descriptor) -> Option<End> {
     (descriptor.kind == kind::PIPE).then(|| End::of(descriptor.words))
 }
 
-/// Opens a file of the archive, the archive (`/` or `.`), or the console (`/dev/console`,
-/// `/dev/tty`).
-pub fn open_file(name: &[u8], flags: u64) -> Result<i32, Errno> {
+/// What a walk does for flags of C's.
+fn walk_of(flags: u64) -> u32 {
+    let pairs = [
+        (flag::CREATE, walk::CREATE),
+        (flag::CREATE | flag::EXCLUSIVE, walk::EXCLUSIVE),
+        (flag::TRUNCATE, walk::TRUNCATE),
+        (flag::FOLDER, walk::FOLDER),
+    ];
+    let set = pairs.into_iter().filter(|(all, _)| flags & all == *all);
+    let writes = match flags & flag::ACCESS {
+        0 => 0,
+        _ => walk::WRITES,
+    };
+    let follows = match flags & flag::NOFOLLOW {
+        0 => walk::FOLLOW,
+        _ => 0,
+    };
+    set.fold(walk::OPEN | follows | writes, |all, (_, bit)| all | bit)
+}
+
+/// Opens what a path stands for.
+pub fn open_file(name: &[u8], flags: u64, mode: u32) -> Result<i32, Errno> {
     let _hold = signals::hold();
     let writes = flags & flag::ACCESS != 0;
     let of = |kind, words| Descriptor { kind, flags, words };
-    match name {
-        b"" => return Err(errno::NOENT),
-        b"/" | b"." | b"./" => {
-            if writes {
-                return Err(errno::ISDIR);
-            }
-            let place = place()?;
-            return add(0, of(kind::FOLDER, [0, place]));
+    let mut path = Path::of(name)?;
+    let target = paths::follow(&mut path, walk_of(flags), mode & !paths::mask());
+    match target {
+        Ok(Target::Console) => return add(0, of(kind::CONSOLE, [0; 2])),
+        Ok(Target::Null) => return add(0, of(kind::NULL, [0; 2])),
+        // What the library has itself nobody writes.
+        Ok(Target::Archive) if writes => return Err(errno::ISDIR),
+        Ok(Target::File(_)) if writes => return Err(errno::ROFS),
+        Ok(Target::File(_)) if flags & flag::FOLDER != 0 => return Err(errno::NOTDIR),
+        Err(errno::NOENT) if flags & flag::CREATE != 0 && paths::is_own(&path) => {
+            return Err(errno::ROFS);
         }
-        b"/dev/console" | b"/dev/tty" => return add(0, of(kind::CONSOLE, [0; 2])),
         _ => {}
     }
-    let index = archive::index_of(name);
-    let Some(index) = index else {
-        return Err(if flags & flag::CREATE != 0 {
-            errno::ROFS
-        } else {
-            errno::NOENT
-        });
-    };
-    if writes {
-        return Err(errno::ROFS);
+    match target? {
+        Target::Archive => {
+            let words = [0, place()?];
+            folders::opened(words, &path);
+            add(0, of(kind::FOLDER, words))
+        }
+        Target::File(index) => add(0, of(kind::FILE, [index as u64, place()?])),
+        Target::Console | Target::Null => Err(errno::IO),
+        Target::Served(server, found) => {
+            let words = served::open(server, &found, place()?)?;
+            if found[status::KIND] == Kind::Folder as u64 {
+                folders::opened(words, &path);
+            }
+            let added = add(0, of(kind::SERVED, words));
+            added.inspect_err(|_| File::of(words).close())
+        }
     }
-    if flags & flag::FOLDER != 0 {
-        return Err(errno::NOTDIR);
-    }
-    let place = place()?;
-    add(0, of(kind::FILE, [index as u64, place]))
 }
 
 fn place() -> Result<u64, Errno> {
-    let in_use = |page: usize| {
-        (0..DESCRIPTORS as i32).any(|number| {
-            get(number).is_ok_and(|descriptor| {
-                matches!(descriptor.kind, kind::FILE | kind::FOLDER)
-                    && offsets::page_of(descriptor.words[1]) == page
-            })
-        })
-    };
-    offsets::take(in_use).map_err(|_| errno::NFILE)
+    offsets::take(places()).map_err(|_| errno::NFILE)
+}
+
+/// Places of offsets that are in use.
+pub fn places() -> impl Iterator<Item = u64> + Clone {
+    PLACES.iter().filter_map(|place| {
+        let has = matches!(
+            place.kind.load(Relaxed),
+            kind::FILE | kind::FOLDER | kind::SERVED
+        );
+        has.then(|| place.words[1].load(Relaxed) & 0xffff)
+    })
 }
 
 /// A pipe: the descriptor to read, and the one to write.
@@ -268,6 +319,9 @@ pub fn close(number: i32) -> Result<(), Errno> {
     if descriptor.kind == kind::SOCKET {
         sockets::closed(descriptor);
     }
+    if let Some(file) = served(descriptor) {
+        file.close();
+    }
     Ok(())
 }
 
@@ -276,10 +330,18 @@ pub fn duplicate(number: i32, from: i32) -> Result<i32, Errno> {
     let _hold = signals::hold();
     let descriptor = get(number)?;
     let again = add(from, again(descriptor))?;
+    one_more(descriptor);
+    Ok(again)
+}
+
+/// One number more is of the same.
+fn one_more(descriptor: Descriptor) {
     if let Some(end) = end(descriptor) {
         end.again();
     }
-    Ok(again)
+    if let Some(file) = served(descriptor) {
+        file.again();
+    }
 }
 
 fn again(descriptor: Descriptor) -> Descriptor {
@@ -300,14 +362,12 @@ pub fn duplicate_to(number: i32, to: i32) -> Result<i32, Errno> {
     if number != to {
         let _ = close(to);
         put(at, again(descriptor));
-        if let Some(end) = end(descriptor) {
-            end.again();
-        }
+        one_more(descriptor);
     }
     Ok(to)
 }
 
-fn file_of(descriptor: Descriptor) -> Result<File, Errno> {
+fn file_of(descriptor: Descriptor) -> Result<archive::File, Errno> {
     archive::nth(descriptor.words[0] as usize).ok_or(errno::IO)
 }
 
@@ -324,6 +384,7 @@ pub fn read(number: i32, to: &mut [u8]) -> Result<usize, Errno> {
     let descriptor = get(number)?;
     match descriptor.kind {
         kind::CONSOLE => console::read(to),
+        kind::NULL => Ok(0),
         kind::FILE => {
             let _hold = signals::hold();
             let file = file_of(descriptor)?;
@@ -339,6 +400,8 @@ pub fn read(number: i32, to: &mut [u8]) -> Result<usize, Errno> {
                 .map_err(Errno)
         }
         kind::SOCKET => sockets::receive(number, to, 0).map(|received| received.count),
+        kind::SERVED if descriptor.flags & flag::ACCESS == flag::WRITES => Err(errno::BADF),
+        kind::SERVED => File::of(descriptor.words).read(to),
         _ => Err(errno::ISDIR),
     }
 }
@@ -348,6 +411,7 @@ pub fn write(number: i32, bytes: &[u8]) -> Result<usize, Errno> {
     let descriptor = get(number)?;
     match descriptor.kind {
         kind::CONSOLE => console::write(bytes),
+        kind::NULL => Ok(bytes.len()),
         kind::PIPE => {
             let end = End::of(descriptor.words);
             let done = end.write(bytes.as_ptr(), bytes.len(), || stops(descriptor));
@@ -357,7 +421,48 @@ pub fn write(number: i32, bytes: &[u8]) -> Result<usize, Errno> {
             done.map_err(Errno)
         }
         kind::SOCKET => sockets::send(number, bytes, 0, None),
+        kind::SERVED if descriptor.flags & flag::ACCESS != 0 => {
+            let file = File::of(descriptor.words);
+            let done = file.write(bytes, descriptor.flags & flag::APPEND != 0)?;
+            synchronise(descriptor, file).map(|()| done)
+        }
         _ => Err(errno::BADF),
+    }
+}
+
+fn synchronise(descriptor: Descriptor, file: File) -> Result<(), Errno> {
+    match descriptor.flags & flag::SYNCHRONOUS {
+        0 => Ok(()),
+        _ => file.synchronise(),
+    }
+}
+
+/// Reads at an offset, and leaves the descriptor's.
+pub fn read_at(number: i32, to: &mut [u8], offset: u64) -> Result<usize, Errno> {
+    let descriptor = get(number)?;
+    match descriptor.kind {
+        kind::FILE => {
+            let _hold = signals::hold();
+            file_of(descriptor)?.read(offset, to).map_err(|_| errno::IO)
+        }
+        kind::SERVED if descriptor.flags & flag::ACCESS == flag::WRITES => Err(errno::BADF),
+        kind::SERVED => File::of(descriptor.words).read_at(offset, to),
+        kind::FOLDER => Err(errno::ISDIR),
+        _ => Err(errno::SPIPE),
+    }
+}
+
+/// Writes at an offset, and leaves the descriptor's.
+pub fn write_at(number: i32, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+    let descriptor = get(number)?;
+    match descriptor.kind {
+        kind::SERVED if descriptor.flags & flag::ACCESS != 0 => {
+            let file = File::of(descriptor.words);
+            let (done, _) = file.write_at(offset, bytes, false)?;
+            synchronise(descriptor, file).map(|()| done)
+        }
+        kind::SERVED | kind::FILE | kind::FOLDER => Err(errno::BADF),
+        _ => Err(errno::SPIPE),
     }
 }
 
@@ -367,6 +472,14 @@ pub fn seek(number: i32, offset: i64, from: i32) -> Result<u64, Errno> {
     let (length, place) = match descriptor.kind {
         kind::FILE => (file_of(descriptor)?.length, descriptor.words[1]),
         kind::FOLDER => (archive::files().len() as u64, descriptor.words[1]),
+        kind::SERVED => {
+            let file = File::of(descriptor.words);
+            let length = match from {
+                2 => file.status()?[status::SIZE],
+                _ => 0,
+            };
+            (length, file.place())
+        }
         _ => return Err(errno::SPIPE),
     };
     let word = offsets::word(place);

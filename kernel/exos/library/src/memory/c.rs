@@ -17,10 +17,13 @@ const EFAULT: c_int = 14;
 const EINVAL: c_int = 22;
 const FAILED: u64 = u64::MAX;
 
-const MAP_SHARED: c_int = 0x01;
-const MAP_PRIVATE: c_int = 0x02;
+/// Stores are for all who have it.
+pub const MAP_SHARED: c_int = 0x01;
+/// Stores are for this process.
+pub const MAP_PRIVATE: c_int = 0x02;
 const MAP_FIXED: c_int = 0x10;
-const MAP_ANONYMOUS: c_int = 0x20;
+/// No file's.
+pub const MAP_ANONYMOUS: c_int = 0x20;
 const MAP_POPULATE: c_int = 0x8000;
 
 /// The error number of a refusal.

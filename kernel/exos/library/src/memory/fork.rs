@@ -15,6 +15,9 @@ use crate::memory::{fault, trusted, walk};
 /// Pages that are kept at once.
 const BATCH: usize = 64;
 
+/// Pages that the library's own frames may reach below the caller's, at most.
+const BELOW: u64 = 2;
+
 /// Gives own pages to somebody who keeps them for several processes: the capabilities to read and
 /// to write them.
 pub type Keep<'a> = &'a mut dyn FnMut(&[u32], bool) -> Result<[u64; 2], Error>;
@@ -53,6 +56,16 @@ pub fn each_unknown(
     };
     walk::each(memory::FIRST..but.start, &mut unknown)?;
     walk::each(but.end..PRIVATE, &mut unknown)
+}
+
+/// Pages below those that are copied at once, to which the library itself has stored since [`share`]:
+/// its frames go on there. The table, which is copied later, says that they are this process's own.
+pub fn stored_since(hot: &Range<u64>) -> impl Iterator<Item = u64> {
+    let below = (1..=BELOW).map(|step| hot.start.wrapping_sub(step * PAGE as u64));
+    below.filter(|at| {
+        let entry = trusted::with(|space| space.table.find(*at >> 12)).flatten();
+        entry.is_some_and(|entry| entry.has(Entry::THERE) && is_own(entry))
+    })
 }
 
 struct Batch {

@@ -13,14 +13,16 @@ use crate::process::registry;
 
 /// Filters that a process has at most.
 pub const CLAIMS: usize = 20;
-/// Parts of devices that it may have for them, and a few besides.
-const HOLDINGS: u64 = 24;
+/// Parts of devices that it may have besides, and how many more are asked for at once: a machine has
+/// few of them, so nobody has more than are needed.
+const HOLDINGS: u64 = 4;
 
 /// What is claimed, and the endpoint for it.
 #[derive(Debug, Default)]
 pub struct Claims {
     all: [Option<(Claim, usize)>; CLAIMS],
-    asked: bool,
+    /// Parts of devices that were asked for.
+    asked: u64,
 }
 
 /// Claims, with what they need.
@@ -47,17 +49,19 @@ impl Claiming<'_> {
 
 impl Ground for Claiming<'_> {
     fn claim(&mut self, claim: Claim) -> Result<(), Errno> {
-        if !self.claims.asked {
+        let claims = self.claims.all.iter().flatten().count() as u64 + 1;
+        let wanted = claims.next_multiple_of(HOLDINGS) + HOLDINGS;
+        if wanted > self.claims.asked {
             // Fewer serve as well.
-            let _ = registry::holdings(HOLDINGS);
-            self.claims.asked = true;
+            let _ = registry::holdings(wanted);
+            self.claims.asked = wanted;
         }
         let free = self.claims.all.iter_mut().find(|place| place.is_none());
         let place = free.ok_or(errno::NOBUFS)?;
-        let filter = claim.filter(self.address);
+        let filter = claim.filter();
         let endpoint = self
             .inlet
-            .bind(filter.as_str())
+            .bind(filter.as_str(), 0)
             .map_err(|error| match error {
                 Error::Taken => errno::ADDRINUSE,
                 Error::NoDevice => errno::NETDOWN,

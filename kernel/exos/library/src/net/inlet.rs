@@ -45,15 +45,20 @@ impl Inlet {
         Ok(inlet)
     }
 
-    /// Has frames come that a filter accepts, and nobody has whose filter is older: the endpoint's
-    /// number.
-    pub fn bind(&self, filter: &str) -> Result<usize, Error> {
+    /// Has frames come that a filter accepts, and nobody has whose filter is older or of a higher
+    /// priority: the endpoint's number.
+    pub fn bind(&self, filter: &str, priority: u32) -> Result<usize, Error> {
         // Through the stack, whose pages are this process's own for sure.
         let mut text = [0; postern_aegis::abi::FILTER];
         let place = text.get_mut(..filter.len()).ok_or(Error::Argument)?;
         place.copy_from_slice(filter.as_bytes());
         let filter = core::str::from_utf8(place).map_err(|_| Error::Argument)?;
-        calls::bind(filter, 0, self.ring.page())
+        calls::bind(filter, priority, self.ring.page())
+    }
+
+    /// Has an endpoint's frames go to a handler first, and here if that is not done with them.
+    pub fn direct(&self, endpoint: usize, handler: usize) -> Result<(), Error> {
+        calls::direct(endpoint, self.ring.page(), handler).map(drop)
     }
 
     /// Whether there is a frame.

@@ -69,8 +69,12 @@ impl Outlet {
         (self.turn % 2 * PAGE / 2) as u64
     }
 
-    /// Sends a copy of a frame; whether it went.
+    /// Sends a copy of a frame, which may be as long as a page if it is for this machine itself;
+    /// whether it went.
     pub fn send_frame(&mut self, frame: &[u8]) -> bool {
+        if frame.len() > PAGE / 2 {
+            return self.send_page(frame);
+        }
         let place = self.place().and_then(|place| place.get_mut(..frame.len()));
         match place {
             Some(place) => {
@@ -80,6 +84,22 @@ impl Outlet {
             }
             None => false,
         }
+    }
+}
+
+impl Outlet {
+    /// Sends a copy of a frame that takes both places of a page. The kernel copies it, too, before
+    /// it says that it went.
+    fn send_page(&mut self, frame: &[u8]) -> bool {
+        if under_way() >= device::FRAMES - 1 || !self.flush() || frame.len() > PAGE {
+            return false;
+        }
+        self.turn = self.turn.next_multiple_of(2) % PLACES;
+        let at = self.at + (self.turn / 2 * PAGE) as u64;
+        let place = trusted::frame_to_fill(at, frame.len());
+        place.copy_from_slice(frame);
+        self.waits = frame.len();
+        self.flush()
     }
 }
 

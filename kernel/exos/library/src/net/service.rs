@@ -4,16 +4,18 @@
 use core::net::Ipv4Addr;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use postern_aegis::abi::device::BEHIND;
 use postern_aegis::entry::{self, Message};
 use postern_aegis::{Error, books, memory, println, time};
 use postern_exos_abi::errno::{self, Errno};
-use postern_exos_abi::network::{self, Page, asks};
+use postern_exos_abi::network::{self, Page, asks, counter};
 use postern_exos_load::archive;
 use postern_exos_net::settings::Settings;
 use postern_exos_net::stack::Arrivals;
 use postern_exos_net::station::Station;
 
 use crate::ipc::keep;
+use crate::net::answers::Answers;
 use crate::net::inlet::Inlet;
 use crate::net::outlet::Outlet;
 use crate::net::{ground, own, trusted};
@@ -21,6 +23,8 @@ use crate::process::{registry, signals};
 
 /// What the service hears, and from whom it hears leases.
 const FILTER: &str = "arp or rarp or (udp dst port 68 and udp src port 67)";
+/// What nobody else hears: pieces of datagrams, and what is to be answered with an error.
+const REST: &str = "ip and not ether multicast";
 /// Parts of devices that it may have.
 const HOLDINGS: u64 = 8;
 /// Microseconds that it sleeps at most.
@@ -78,7 +82,11 @@ pub fn run() -> Result<(), Errno> {
     let _ = registry::holdings(HOLDINGS);
     let mut inlet = Inlet::new().map_err(|_| errno::NOMEM)?;
     let mut outlet = Outlet::new().map_err(|_| errno::NOMEM)?;
-    inlet.bind(FILTER).map_err(refused)?;
+    let endpoints = [
+        inlet.bind(FILTER, 0).map_err(refused)?,
+        inlet.bind(REST, BEHIND).map_err(refused)?,
+    ];
+    let answers = Answers::load(&inlet, &endpoints);
     let mut station = Station::new(hardware, settings(), ground::random() as u32);
     let at = memory::reserve(1);
     let mut number = [0];
@@ -87,7 +95,7 @@ pub fn run() -> Result<(), Errno> {
     page.version.store(postern_exos_abi::VERSION, Relaxed);
     entry::on_events(|_| {});
     entry::on_request(asked);
-    publish(page, &station);
+    publish(page, &station, answers.as_ref());
     registry::serve(network::NAME, [number[0].into(), kept.read, 0, 0])?;
     loop {
         let mut out = |frame: &[u8]| _ = outlet.send_frame(frame);
@@ -103,7 +111,8 @@ pub fn run() -> Result<(), Errno> {
             }
         }
         station.tick(own::now(), &mut out);
-        publish(page, &station);
+        station.set_answered(answers.as_ref().is_some_and(Answers::is_well));
+        publish(page, &station, answers.as_ref());
         signals::poll();
         let nap = station.due().saturating_sub(own::now()).min(NAP);
         if nap == 0 || time::alarm(nap).is_err() {
@@ -116,13 +125,22 @@ pub fn run() -> Result<(), Errno> {
 }
 
 /// Says what is known.
-fn publish(page: &Page, station: &Station) {
-    for (to, count) in page.counters.iter().zip(station.counters) {
+fn publish(page: &Page, station: &Station, answers: Option<&Answers>) {
+    let mut counters = station.counters;
+    let place = station.place();
+    if let Some(answers) = answers {
+        answers.set(&place);
+        let counts = answers.counts();
+        counters[counter::HANDLER_ECHOES] = counts.echoes;
+        counters[counter::HANDLER_ANSWERS] = counts.questions;
+        counters[counter::HANDLER_UNSENT] = counts.unsent;
+    }
+    for (to, count) in page.counters.iter().zip(counters) {
         to.store(count, Relaxed);
     }
     let known = station.neighbours().places();
     for (to, known) in page.neighbours.iter().zip(known) {
         to.set(known.map(|known| (known.address, known.hardware)));
     }
-    page.set_place(&station.place());
+    page.set_place(&place);
 }

@@ -147,7 +147,8 @@ pub fn accept(number: i32, flags: u64) -> Result<(i32, Address), Errno> {
 /// Has a neighbour be known to whom frames for an address go.
 fn meet(to: Ipv4Addr, until: Until) -> Result<(), Errno> {
     let next = own::with(|net| net.stack.view().next(to).ok_or(errno::NETUNREACH))?;
-    if Known.find(next).is_some() {
+    let own = own::with(|net| Ok(net.stack.view().is_own(next)))?;
+    if own || Known.find(next).is_some() {
         return Ok(());
     }
     let end = own::now() + NEIGHBOUR;

@@ -1,10 +1,9 @@
 //! Programs of the archive as processes: new ones, or this one.
 
 use postern_exos_abi::VERSION;
-use postern_exos_abi::errno::{self, Errno};
+use postern_exos_abi::errno::Errno;
 use postern_exos_abi::signal;
 use postern_exos_abi::start::Head;
-use postern_exos_load::archive::{File, index_of, nth};
 use postern_exos_load::elf::Program;
 use postern_exos_load::space::{self, Space};
 use postern_exos_load::start::Start;
@@ -12,7 +11,9 @@ use postern_exos_load::start::Start;
 use postern_aegis::Error;
 
 use crate::files;
+use crate::files::paths;
 use crate::net::sockets;
+use crate::process::program::{self, Found};
 use crate::process::registry::{Made, refusal};
 use crate::process::{own, registry, signals};
 
@@ -25,15 +26,6 @@ pub trait Call {
     fn arguments(&self) -> impl Iterator<Item = &[u8]> + Clone;
     /// Its variables.
     fn variables(&self) -> impl Iterator<Item = &[u8]> + Clone;
-}
-
-fn find(name: &[u8]) -> Result<(File, Program), Errno> {
-    let file = index_of(name).and_then(nth).ok_or(errno::NOENT)?;
-    let program = Program::read(&file).map_err(refusal)?;
-    if program.version != VERSION {
-        return Err(errno::NOEXEC);
-    }
-    Ok((file, program))
 }
 
 fn room(program: &Program) -> u64 {
@@ -49,32 +41,43 @@ fn short(name: &[u8]) -> [u64; 2] {
     own::words_of(last.unwrap_or(name))
 }
 
-fn fill(made: &Made, file: &File, program: &Program, call: &impl Call) -> Result<(), Error> {
+fn fill(made: &Made, found: &Found, name: &[u8], call: &impl Call) -> Result<(), Error> {
     let space = Space {
         target: made.target,
     };
-    space.load(file, program)?;
+    space.load(found.source(), &found.program)?;
     let mut head = Head {
         version: VERSION,
         pid: made.pid,
         parent: own::pid(),
         ignored: signals::ignored(),
         mask: signals::mask(),
+        permissions: paths::mask() as u16,
         ..Head::default()
     };
     let mut start = Start::new();
     files::hand_on(&space, &mut head, |handed| start.hand(handed))?;
-    start.strings(&mut head, call.arguments(), call.variables())?;
+    if !paths::is_in_root() {
+        start.folder(&mut head, paths::current().bytes())?;
+    }
+    let own = call.arguments().skip(found.is_script().into());
+    start.strings(
+        &mut head,
+        found.arguments(name).chain(own),
+        call.variables(),
+    )?;
     start.finish(&head, &space)
 }
 
 /// A new process of a program: its number.
 pub fn spawn(name: &[u8], call: &impl Call) -> Result<u32, Errno> {
-    let (file, program) = find(name)?;
+    let found = program::find(name)?;
     files::share().map_err(refusal)?;
-    let made = registry::create(program.entry, room(&program), short(name))?;
-    let begun = fill(&made, &file, &program, call)
+    let program = &found.program;
+    let made = registry::create(program.entry, room(program), short(name))?;
+    let begun = fill(&made, &found, name, call)
         .map_err(refusal)
+        .and_then(|()| files::tell_child(made.pid))
         .and_then(|()| registry::begin(made.pid));
     space::close_windows();
     match begun {
@@ -88,16 +91,19 @@ pub fn spawn(name: &[u8], call: &impl Call) -> Result<u32, Errno> {
 
 /// This process becomes another program, and does not come back.
 pub fn exec(name: &[u8], call: &impl Call) -> Result<(), Errno> {
-    let (file, program) = find(name)?;
+    let found = program::find(name)?;
     files::share().map_err(refusal)?;
-    let made = registry::replace(program.entry, room(&program))?;
+    let program = &found.program;
+    let made = registry::replace(program.entry, room(program))?;
     let made = Made {
         pid: own::pid(),
         ..made
     };
-    let filled = fill(&made, &file, &program, call);
+    let filled = fill(&made, &found, name, call);
     space::close_windows();
     filled.map_err(refusal)?;
+    // Nothing is dropped behind the end.
+    drop(found);
     sockets::leave();
     registry::commit(short(name))
 }

@@ -41,6 +41,7 @@ pub(super) fn copy() -> Result<u32, Errno> {
     };
     let begun = fill(&space, made.pid)
         .map_err(refusal)
+        .and_then(|()| files::tell_child(made.pid))
         .and_then(|()| registry::begin(made.pid));
     COPY.store(false, Relaxed);
     space::close_windows();
@@ -60,7 +61,7 @@ fn fill(space: &Space, pid: u32) -> Result<(), Error> {
     let page = |at: u64| at & !(PAGE as u64 - 1);
     let hot = page(top - HOT)..page(top) + PAGE as u64;
     crate::memory::share(space.target, hot.clone(), &mut keep)?;
-    for at in hot.step_by(PAGE) {
+    for at in hot.clone().step_by(PAGE) {
         if memory::page_at(at).is_some() {
             space.copy(at, memory::flags_at(at))?;
         }
@@ -85,6 +86,9 @@ fn fill(space: &Space, pid: u32) -> Result<(), Error> {
     files::inherit(space)?;
     // Pipes and shared memory are inherited already.
     crate::memory::each_unknown(area::START..area::END, |at| share_or_copy(space, at))?;
+    for at in crate::memory::stored_since(&hot) {
+        space.copy(at, memory::flags_at(at))?;
+    }
     for at in crate::memory::eager() {
         space.copy(at, Mapping::WRITE)?;
     }
@@ -137,6 +141,7 @@ pub fn go_on_if_copy() {
     books::forget_own_number();
     entry::install_again();
     crate::memory::in_copy();
+    files::in_copy();
     crate::ipc::begin();
     trusted::set_fs(FS.load(Relaxed));
     signals::begin_copy();

@@ -6,7 +6,7 @@ use postern_aegis::calls::Target;
 use postern_aegis::{Error, ROOT, books, calls, entry, slices, start};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::mailbox::Mailbox;
-use postern_exos_abi::request::{GROUP, Operation};
+use postern_exos_abi::request::{GROUP, Operation, STOP};
 use postern_exos_abi::service::{self, Services, what};
 use postern_exos_abi::signal;
 use postern_exos_abi::table::{Process, Table, state};
@@ -203,6 +203,11 @@ pub fn blocks(count: u64) -> Result<usize, Errno> {
 /// Parts of devices that this process may have: at least so many from now on.
 pub fn holdings(count: u64) -> Result<u32, Errno> {
     ask(Operation::Holdings, [count, 0, 0, 0]).map(|[count, ..]| count as u32)
+}
+
+/// Stops the machine with a status. Comes back only if this process may not.
+pub fn stop(status: u64) -> Result<(), Errno> {
+    ask(Operation::Stop, [STOP, status, 0, 0]).map(drop)
 }
 
 /// The page of services.

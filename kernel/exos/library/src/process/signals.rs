@@ -228,6 +228,40 @@ fn deliver(mut interrupted: Option<&mut Interrupted>) -> bool {
     }
 }
 
+/// Signals that do nothing by default, or only stop the process.
+const HARMLESS: u64 = 1 << signal::CHLD
+    | 1 << signal::URG
+    | 1 << signal::WINCH
+    | 1 << signal::CONT
+    | 1 << signal::TSTP
+    | 1 << signal::TTIN
+    | 1 << signal::TTOU;
+
+/// Whether an action is taken for a signal that has come: by default, and by a handler after which
+/// calls that wait do not go on. Nothing is done about it.
+pub fn interrupts() -> bool {
+    let come = collect();
+    come != 0 && (1..COUNT).any(|number| come & 1 << number != 0 && (kills(number) || ends(number)))
+}
+
+fn kills(number: u32) -> bool {
+    let handler = HANDLERS[number as usize % COUNT as usize].load(Relaxed);
+    handler == DEFAULT && HARMLESS & 1 << number == 0
+}
+
+fn ends(number: u32) -> bool {
+    let handler = HANDLERS[number as usize % COUNT as usize].load(Relaxed);
+    handler != DEFAULT && handler != IGNORE && RESTART.load(Relaxed) & 1 << number == 0
+}
+
+/// Ends the process by a signal that has come and does so by default; others wait.
+pub fn end_if_killed() {
+    let come = collect();
+    if let Some(number) = (1..COUNT).find(|number| come & 1 << number != 0 && kills(*number)) {
+        registry::end(signal::killed(number));
+    }
+}
+
 fn act(number: u32, interrupted: Option<&mut Interrupted>) -> bool {
     let index = number as usize % COUNT as usize;
     let handler = HANDLERS[index].load(Relaxed);
@@ -236,11 +270,10 @@ fn act(number: u32, interrupted: Option<&mut Interrupted>) -> bool {
     match handler {
         IGNORE => return false,
         DEFAULT => {
-            let harmless = [signal::CHLD, signal::URG, signal::WINCH, signal::CONT];
             let stops = [signal::TSTP, signal::TTIN, signal::TTOU];
             if stops.contains(&number) {
                 let _ = registry::stop_by(own::pid(), number);
-            } else if !harmless.contains(&number) {
+            } else if HARMLESS & bit == 0 {
                 registry::end(signal::killed(number));
             }
             return false;
@@ -303,6 +336,9 @@ pub fn act_on(number: u32, action: Option<Action>) -> Result<Action, Errno> {
         once: is(&ONCE),
     };
     if let Some(action) = action {
+        // What has come before is acted on as it was to be then: a new handler would otherwise be
+        // called for a child that has been waited for.
+        poll();
         let set = |set: &AtomicU64, on: bool| match on {
             true => set.fetch_or(bit, Relaxed),
             false => set.fetch_and(!bit, Relaxed),
@@ -315,6 +351,9 @@ pub fn act_on(number: u32, action: Option<Action>) -> Result<Action, Errno> {
         set(&RESTART, action.restart);
         set(&ONCE, action.once);
         HANDLERS[index].store(action.handler, Relaxed);
+        if action.handler == IGNORE {
+            PENDING.fetch_and(!bit, Relaxed);
+        }
     }
     Ok(former)
 }

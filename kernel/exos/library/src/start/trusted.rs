@@ -1,12 +1,12 @@
 //! The way into C.
 
 use core::arch::{asm, global_asm};
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::Relaxed;
 
 use postern_aegis::context::context;
 use postern_exos_abi::address::START;
-use postern_exos_abi::start::{DESCRIPTORS, Handed, Head};
+use postern_exos_abi::start::{DESCRIPTORS, Handed, Head, SIZE};
 
 use crate::process::own;
 
@@ -56,6 +56,16 @@ pub fn handed() -> impl Iterator<Item = Handed> {
     let first = (START as usize + size_of::<Head>()) as *const Handed;
     // SAFETY: the maker wrote so many there, as the version says, and nobody changes them.
     (0..count).map(move |index| unsafe { first.add(index).read() })
+}
+
+/// The folder that the program is started in, if it is not `/`.
+pub fn folder() -> Option<&'static [u8]> {
+    let at = usize::from(own::head().folder);
+    if !(1..SIZE).contains(&at) {
+        return None;
+    }
+    // SAFETY: as above: a string, ended by a zero.
+    Some(unsafe { CStr::from_ptr((START as usize + at) as *const _) }.to_bytes())
 }
 
 /// Runs the program to its end: constructors, `main`, `exit`.

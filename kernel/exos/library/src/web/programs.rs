@@ -12,6 +12,7 @@ use postern_exos_web::server::{Answer, Asked};
 use postern_image::Signature;
 
 use crate::extension::{Domain, Image, Options};
+use crate::files::served;
 use crate::web::calls::{self, Failed};
 use crate::web::memory::Memories;
 use crate::web::{answers, trusted};
@@ -23,6 +24,8 @@ const MOST: usize = 32;
 /// Nanoseconds of a call: it is looked at when slices end.
 const DEADLINE: u64 = 100_000_000;
 const STACK: usize = 64 << 10;
+/// Bytes of a program's file in a folder of another process's, at most.
+const LARGEST: usize = 16 << 20;
 
 struct Program {
     name: Vec<u8>,
@@ -47,10 +50,16 @@ fn name(path: &[u8]) -> Option<(usize, &[u8])> {
 
 fn load(folder: &[u8], name: &[u8]) -> Option<Result<Domain, Failed>> {
     let path = [folder, b"cgi/", name, b".px"].concat();
-    let file = archive::nth(archive::index_of(&path)?)?;
-    let mut bytes = alloc::vec![0; usize::try_from(file.length).ok()?];
-    let read = file.read(0, &mut bytes).ok()?;
-    bytes.truncate(read);
+    let bytes = match path.first() {
+        Some(b'/') => served::whole(&path, LARGEST).ok()?,
+        _ => {
+            let file = archive::nth(archive::index_of(&path)?)?;
+            let mut bytes = alloc::vec![0; usize::try_from(file.length).ok()?];
+            let read = file.read(0, &mut bytes).ok()?;
+            bytes.truncate(read);
+            bytes
+        }
+    };
     let name = String::from_utf8_lossy(name).into_owned();
     let mut options = Options::default();
     options.name = Some(name);

@@ -1,5 +1,6 @@
 //! The loop: frames that came, what is due, frames that go.
 
+use postern_aegis::abi::Context;
 use postern_aegis::abi::device::FRAMES as FRAMES_OUT;
 use postern_aegis::{entry, println, slices, time};
 use postern_exos_abi::errno::{self, Errno};
@@ -139,6 +140,8 @@ pub fn run(settings: &Settings<'_>) -> Result<(), Errno> {
                 continue;
             }
         }
+        // Of frames that went nothing is to be heard, unless they are waited for.
+        entry::ignore(if all { Context::EVENT_SENT } else { 0 });
         entry::sleep_unless(|| inlet.has_some() || !all && outlet::under_way() < FRAMES_OUT);
     }
 }

@@ -88,7 +88,8 @@ impl Site for Own {
                 ..Answer::refusal(405)
             };
         }
-        if let Some(found) = self.files.find(request.path, objects) {
+        let found = self.files.find(request.path, objects);
+        if let Ok(found) = found {
             if !request.query.is_empty()
                 && let Some(plugins) = &mut self.plugins
             {
@@ -114,8 +115,9 @@ impl Site for Own {
                 ..Answer::words(200, "")
             };
         }
-        match request.path {
-            b"/status" => status(asked, objects),
+        match (request.path, found) {
+            (b"/status", _) => status(asked, objects),
+            (_, Err(status)) => Answer::refusal(status),
             _ => Answer::refusal(404),
         }
     }

@@ -1,7 +1,16 @@
 //! The client of NFS against nfs-ganesha: the same operations on a mounted folder and on the
 //! folder itself give the same.
 
+mod guest;
+mod hostile;
+mod inside;
+mod liar;
+#[path = "../../../nfs/src/tests/lies.rs"]
+mod lies;
 mod model;
+#[path = "../../../nfs/src/tests/server.rs"]
+#[allow(dead_code, reason = "what only the client's own tests need")]
+mod server;
 mod sockets;
 
 use std::os::unix::ffi::OsStrExt;
@@ -9,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use postern_exos_abi::errno;
 use postern_exos_abi::file::{Files, Kind};
 use postern_exos_machine::ganesha::{self, Server};
-use postern_exos_nfs::{Mounted, Options};
+use postern_exos_nfs::{Mounted, Options, Patience, mount, rpc, xdr};
 
 use sockets::{Loopback, Socket};
 
@@ -23,6 +32,7 @@ fn mount(server: &Server, is_stream: bool, limit: usize) -> Mounted<Socket> {
         user: 0,
         group: 0,
         seed: 1,
+        patience: Patience::default(),
     };
     Mounted::new(&mut Loopback { is_stream, limit }, &options).expect("it is mounted")
 }

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_nfs::record::{self, Records};
@@ -28,17 +28,9 @@ fn failed(error: std::io::Error) -> Errno {
 }
 
 fn stream(address: SocketAddr) -> Result<TcpStream, Errno> {
-    let end = Instant::now() + Duration::from_secs(10);
-    loop {
-        match TcpStream::connect(address) {
-            Ok(stream) => {
-                stream.set_nodelay(true).map_err(failed)?;
-                return Ok(stream);
-            }
-            Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
-            Err(error) => return Err(failed(error)),
-        }
-    }
+    let stream = TcpStream::connect(address).map_err(failed)?;
+    stream.set_nodelay(true).map_err(failed)?;
+    Ok(stream)
 }
 
 impl Host for Loopback {
@@ -130,7 +122,11 @@ impl Transport for Socket {
         matches!(self, Socket::Datagrams(..)).then_some(700)
     }
 
-    fn reconnect(&mut self) -> Result<(), Errno> {
+    fn rest(&mut self, wait: u64) {
+        std::thread::sleep(Duration::from_millis(wait));
+    }
+
+    fn reconnect(&mut self, _: u64) -> Result<(), Errno> {
         if let Socket::Stream(address, connection, records, _) = self {
             *connection = stream(*address)?;
             records.clear();

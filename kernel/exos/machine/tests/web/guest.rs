@@ -31,20 +31,32 @@ impl Guest {
     /// Boots a machine whose server has these options, with files in its archive. `None`: there is
     /// no emulator.
     pub fn serving(options: &str, own: Vec<(String, Vec<u8>)>) -> Option<Guest> {
+        Guest::after("", options, own, "")
+    }
+
+    /// The same with what the shell does before, and behind it, when [`Guest::next`] says so.
+    pub fn after(
+        before: &str,
+        options: &str,
+        own: Vec<(String, Vec<u8>)>,
+        behind: &str,
+    ) -> Option<Guest> {
         if !emulator::is_there() {
             println!("SKIPPED: no qemu-system-x86_64; `make setup-exos` installs it");
             return None;
         }
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         build::all().expect("the library and the root environment build");
-        let mut all = programs::of("shell").expect("programs");
+        let mut all = programs::commands().expect("programs");
         all.extend(programs::of("services").expect("programs"));
         let mut files = programs::make(&all).expect("programs compile");
         files.extend(own);
-        files.push(("services.list".to_owned(), b"netd\n".to_vec()));
+        files.push(("services.list".to_owned(), b"ramd /tmp\nnetd\n".to_vec()));
         files.push(("init".to_owned(), b"sh script".to_vec()));
         // Whoever connects to port 7 ends the machine. An address may be long in coming.
-        let script = format!("www {options} &\nuntil echod 7 1; do :; done\nexit\n");
+        let script = format!(
+            "{before}www {options} &\nwaits() {{ until echod 7 1; do :; done; }}\n{behind}waits\nexit\n"
+        );
         files.push(("script".to_owned(), script.into_bytes()));
         let folder = tempfile::tempdir().expect("a folder");
         let software = software::prepare(&files, folder.path()).expect("a package");
@@ -104,6 +116,12 @@ impl Guest {
     pub fn ask(&self, request: &str, body: &[u8]) -> Answer {
         let mut stream = self.connect();
         ask(&mut stream, request, body)
+    }
+
+    /// Has the shell go on that `waits`, until it says a line.
+    pub fn next(&self, line: &str) {
+        drop(TcpStream::connect(("127.0.0.1", self.ports[1])).expect("a connection"));
+        self.hears(&[line]);
     }
 
     /// Ends the machine, which must have gone on until then.

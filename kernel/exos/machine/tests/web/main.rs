@@ -3,4 +3,5 @@
 mod files;
 mod guest;
 mod hostile;
+mod mounted;
 mod others;

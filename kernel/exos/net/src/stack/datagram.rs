@@ -3,7 +3,7 @@
 use alloc::vec;
 
 use postern_exos_abi::errno::{self, Errno};
-use smoltcp::socket::udp::{self, PacketBuffer, PacketMetadata, SendError};
+use smoltcp::socket::udp::{self, PacketBuffer, PacketMetadata, SendError, UdpMetadata};
 use smoltcp::wire::{IpAddress, IpEndpoint};
 
 use super::socket::{Address, Body, buffer};
@@ -69,6 +69,9 @@ impl Stack {
         if socket.shut_write {
             return Err(errno::PIPE);
         }
+        if let Some(error) = socket.error.take() {
+            return Err(error);
+        }
         let Body::Datagram(handle, remote) = socket.body else {
             return Err(errno::NOTSOCK);
         };
@@ -79,7 +82,11 @@ impl Stack {
         self.view.next(to.host).ok_or(errno::NETUNREACH)?;
         self.bind_any(number, ground)?;
         let socket = self.set.get_mut::<udp::Socket>(handle);
-        match socket.send_slice(bytes, endpoint(to)) {
+        let meta = UdpMetadata {
+            local_address: Some(IpAddress::from(self.view.from(to.host))),
+            ..UdpMetadata::from(endpoint(to))
+        };
+        match socket.send_slice(bytes, meta) {
             Ok(()) => Ok(bytes.len()),
             Err(SendError::BufferFull) => Err(errno::AGAIN),
             Err(SendError::Unaddressable) => Err(errno::NETUNREACH),
@@ -96,15 +103,20 @@ impl Stack {
     ) -> Result<(usize, usize, Address), Errno> {
         let socket = self.at(number)?;
         let shut = socket.shut_read;
+        let error = socket.error;
         let Body::Datagram(handle, remote) = socket.body else {
             return Err(errno::NOTSOCK);
         };
         let datagrams = self.set.get_mut::<udp::Socket>(handle);
         loop {
             let Ok((bytes, from)) = datagrams.peek() else {
-                return match shut {
-                    true => Ok((0, 0, Address::NONE)),
-                    false => Err(errno::AGAIN),
+                return match (shut, error) {
+                    (true, _) => Ok((0, 0, Address::NONE)),
+                    (false, None) => Err(errno::AGAIN),
+                    (false, Some(error)) => {
+                        self.at(number)?.error = None;
+                        Err(error)
+                    }
                 };
             };
             let from = address(from.endpoint);

@@ -49,6 +49,42 @@ const ASKED: usize = 64;
 /// Addresses of Ethernet that were seen where frames came from.
 const SEEN: usize = 16;
 
+/// Datagrams that were not taken, of which is told at a time.
+const RETURNED: usize = 8;
+
+/// What somebody says of a datagram of UDP that went out from here (RFC 792).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// The port that it came from.
+    pub port: u16,
+    /// Whom it was for.
+    pub to: Address,
+    /// Why it was not taken: the message's code.
+    pub code: u8,
+}
+
+impl Returned {
+    /// Reads a control message.
+    fn read(datagram: &Datagram<'_>, view: &View) -> Option<Returned> {
+        const UNREACHABLE: u8 = 3;
+        let message = datagram.carries;
+        if frame::sum(&[message]) != 0 {
+            return None;
+        }
+        let (&[kind, code], sent) = (message.first_chunk()?, message.get(8..)?);
+        let is_ours = view.is_own(frame::address(sent, 12)?);
+        let plain = *sent.first()? == 0x45 && *sent.get(9)? == protocol::UDP;
+        (kind == UNREACHABLE && plain && is_ours).then_some(Returned {
+            port: frame::half(sent, 20)?,
+            to: Address {
+                host: frame::address(sent, 16)?,
+                port: frame::half(sent, 22)?,
+            },
+            code,
+        })
+    }
+}
+
 /// What looks at frames first.
 pub struct Gate {
     pub view: View,
@@ -63,6 +99,8 @@ pub struct Gate {
     /// Who asked for connections last, in their order.
     asked: [Address; ASKED],
     asks: usize,
+    /// What was said of datagrams since somebody looked.
+    pub returned: [Option<Returned>; RETURNED],
 }
 
 impl Gate {
@@ -77,6 +115,7 @@ impl Gate {
             count: 0,
             asked: [Address::NONE; ASKED],
             asks: 0,
+            returned: [None; RETURNED],
         }
     }
 
@@ -123,14 +162,19 @@ impl Gate {
             Malformed::Sum => Refused::Sum,
             Malformed::Piece => Refused::Piece,
         })?;
-        let from = datagram.from;
+        let (from, to) = (datagram.from, datagram.to);
         let nobody = from.is_unspecified() || from.is_broadcast() || from.is_multicast();
-        if datagram.to != self.view.address || nobody || from == self.view.address {
+        // Frames that this machine sends to itself are those of its own address of Ethernet: the
+        // kernel passes no others of that address.
+        let inside = frame.from == self.view.hardware;
+        let local = self.view.is_own(from) || to.is_loopback();
+        if !self.view.is_own(to) || nobody || local && !inside {
             return Err(Refused::Address);
         }
         self.admit_segment(&datagram)?;
         // An address of a group is nobody's.
-        if frame.from[0] & 1 == 0
+        if !inside
+            && frame.from[0] & 1 == 0
             && let Some(next) = self.view.next(from)
         {
             self.see(next, frame.from);
@@ -163,6 +207,14 @@ impl Gate {
         }
     }
 
+    /// Hears that a datagram which went out was not taken.
+    fn hear(&mut self, datagram: &Datagram<'_>) {
+        let free = self.returned.iter_mut().find(|place| place.is_none());
+        if let (Some(returned), Some(free)) = (Returned::read(datagram, &self.view), free) {
+            *free = Some(returned);
+        }
+    }
+
     fn see(&mut self, address: Ipv4Addr, hardware: Hardware) {
         if let Some(known) = self.seen.iter_mut().find(|(known, _)| *known == address) {
             known.1 = hardware;
@@ -176,6 +228,9 @@ impl Gate {
 
     /// The address of Ethernet to send to: as ARP has it, or as it was seen.
     fn find(&mut self, to: Ipv4Addr, neighbours: &impl Neighbourhood) -> Option<Hardware> {
+        if self.view.is_own(to) {
+            return Some(self.view.hardware);
+        }
         let next = self.view.next(to)?;
         let seen = |gate: &Gate| {
             let mut seen = gate.seen.iter();
@@ -213,7 +268,10 @@ impl<A: Arrivals, D: Departures, N: Neighbourhood> Device<'_, A, D, N> {
         let bytes = self.arrivals.first()?;
         self.gate.counters.came += 1;
         match self.gate.admit(bytes) {
-            Ok(datagram) if datagram.protocol == protocol::ICMP => self.raw.put(&datagram),
+            Ok(datagram) if datagram.protocol == protocol::ICMP => {
+                self.raw.put(&datagram);
+                self.gate.hear(&datagram);
+            }
             Ok(_) => return Some(true),
             Err(refused) => {
                 if let Some(count) = self.gate.counters.refused.get_mut(refused as usize) {

@@ -90,13 +90,15 @@ impl Stack {
         neighbours: &impl Neighbourhood,
     ) -> Result<usize, Errno> {
         let next = self.view.next(to).ok_or(errno::NETUNREACH)?;
-        let hardware = neighbours.find(next).ok_or(errno::HOSTUNREACH)?;
+        let own = self.view.is_own(next).then_some(self.view.hardware);
+        let found = own.or_else(|| neighbours.find(next));
+        let hardware = found.ok_or(errno::HOSTUNREACH)?;
         let length = ETHERNET + IP + bytes.len();
         let all = length.max(SHORTEST);
         let place = departures.place().ok_or(errno::AGAIN)?;
         let frame = place.get_mut(..all).ok_or(errno::MSGSIZE)?;
         frame.fill(0);
-        let ip = frame::ip(self.view.address, to, protocol::ICMP, 0, bytes.len());
+        let ip = frame::ip(self.view.from(to), to, protocol::ICMP, 0, bytes.len());
         let ethernet = frame::ethernet(hardware, self.view.hardware, kind::IP);
         let parts = [&ethernet[..], &ip[..], bytes];
         let mut at = 0;

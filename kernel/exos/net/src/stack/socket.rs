@@ -8,7 +8,9 @@ use postern_exos_abi::errno::{self, Errno};
 use smoltcp::iface::SocketHandle;
 use smoltcp::socket::{tcp, udp};
 use smoltcp::time::{Duration, Instant};
+use smoltcp::wire::{IpAddress, IpListenEndpoint};
 
+use super::device::Returned;
 use super::{Ground, SOCKETS, Stack, datagram, stream};
 use crate::ports::Claim;
 
@@ -27,6 +29,16 @@ impl Address {
         host: Ipv4Addr::UNSPECIFIED,
         port: 0,
     };
+}
+
+impl Address {
+    /// Where smoltcp listens for it: at an inner address alone, or at all.
+    pub(super) fn listens(self) -> IpListenEndpoint {
+        IpListenEndpoint {
+            addr: self.host.is_loopback().then(|| IpAddress::from(self.host)),
+            port: self.port,
+        }
+    }
 }
 
 /// What a socket is for.
@@ -95,6 +107,12 @@ pub struct Socket {
 }
 
 impl Socket {
+    /// Whether a datagram was this socket's.
+    pub(super) fn is_of(&self, returned: &Returned) -> bool {
+        let connected = matches!(self.body, Body::Datagram(_, Some(to)) if to == returned.to);
+        connected && self.local.port == returned.port
+    }
+
     /// What it is for.
     pub fn kind(&self) -> Kind {
         self.kind
@@ -194,7 +212,7 @@ impl Stack {
     ) -> Result<(), Errno> {
         let kind = self.kind(number)?;
         let own = self.view.address;
-        if !to.host.is_unspecified() && to.host != own {
+        if !to.host.is_unspecified() && !self.view.is_own(to.host) {
             return Err(errno::ADDRNOTAVAIL);
         }
         if kind == Kind::Raw {
@@ -231,9 +249,15 @@ impl Stack {
         };
         let socket = self.at(number)?;
         socket.claim = claim;
-        socket.local = Address { host: own, port };
+        // Of an inner address only what comes from inside is heard.
+        let inner = to.host.is_loopback().then_some(to.host);
+        socket.local = Address {
+            host: inner.unwrap_or(own),
+            port,
+        };
         if let Body::Datagram(handle, _) = socket.body {
-            let bound = self.set.get_mut::<udp::Socket>(handle).bind(port);
+            let at = socket.local.listens();
+            let bound = self.set.get_mut::<udp::Socket>(handle).bind(at);
             bound.map_err(|_| errno::INVAL)?;
         }
         Ok(())

@@ -44,7 +44,7 @@ pub(super) fn listen_again(set: &mut SocketSet<'_>, socket: &Socket) {
             let stream = set.get_mut::<tcp::Socket>(*handle);
             if super::is_over(stream) {
                 stream.abort();
-                let _ = stream.listen(socket.local.port);
+                let _ = stream.listen(socket.local.listens());
                 stream.set_timeout(Some(CONFIRMING));
             }
         }
@@ -86,22 +86,20 @@ impl Stack {
             _ => return Err(errno::INVAL),
         }
         self.bind_any(number, ground)?;
-        let (port, room) = self
-            .at(number)
-            .map(|socket| (socket.local.port, socket.room))?;
+        let (local, room) = self.at(number).map(|socket| (socket.local, socket.room))?;
         let mut handles = Vec::new();
         for _ in 0..backlog.clamp(1, BACKLOG) {
             handles.push(self.set.add(new(room)));
-            self.listen_at(handles.last().copied(), port);
+            self.listen_at(handles.last().copied(), local);
         }
         self.at(number)?.body = Body::Listener(handles);
         Ok(())
     }
 
-    fn listen_at(&mut self, handle: Option<SocketHandle>, port: u16) {
+    fn listen_at(&mut self, handle: Option<SocketHandle>, local: Address) {
         if let Some(handle) = handle {
             let stream = self.set.get_mut::<tcp::Socket>(handle);
-            let _ = stream.listen(port);
+            let _ = stream.listen(local.listens());
             stream.set_timeout(Some(CONFIRMING));
         }
     }
@@ -128,13 +126,15 @@ impl Stack {
         let (local, room) = (socket.local, socket.room);
         let (nodelay, keepalive) = (socket.nodelay, socket.keepalive);
         let again = self.set.add(new(room));
-        self.listen_at(Some(again), local.port);
+        self.listen_at(Some(again), local);
         if let Body::Listener(handles) = &mut self.at(number)?.body {
             handles.push(again);
         }
         let stream = self.set.get_mut::<tcp::Socket>(handle);
         stream.set_timeout(Some(PATIENCE));
         let remote = remote(stream).unwrap_or(Address::NONE);
+        let host = stream.local_endpoint().map(address);
+        let local = host.unwrap_or(local);
         self.put(new_number, Kind::Stream, Body::Connection(handle));
         let socket = self.at(new_number)?;
         (socket.local, socket.room, socket.established) = (local, room, true);
@@ -173,11 +173,16 @@ impl Stack {
         let mut stream = new(room);
         stream.set_timeout(Some(CONNECTING));
         let context = self.interface.context();
-        let asked = stream.connect(context, endpoint(to), port);
+        let from = Address {
+            host: self.view.from(to.host),
+            port,
+        };
+        let asked = stream.connect(context, endpoint(to), endpoint(from));
         asked.map_err(|_| errno::NETUNREACH)?;
         let handle = self.set.add(stream);
         let now = self.now;
         let socket = self.at(number)?;
+        socket.local = from;
         socket.body = Body::Connection(handle);
         socket.since = now;
         self.apply(number)?;

@@ -2,5 +2,6 @@
 //! that lies.
 
 mod hostile;
+mod lies;
 mod parts;
 mod server;

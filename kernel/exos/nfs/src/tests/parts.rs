@@ -11,6 +11,7 @@ use super::server::{OPTIONS, SIZE, Way};
 use crate::files::Mounted;
 use crate::procedures::is_name;
 use crate::record::{self, Records};
+use crate::rpc::Transport;
 use crate::xdr::{Malformed, Reader, Writer};
 
 fn honest(is_plus: bool) -> (Way, Mounted<Way>) {
@@ -135,6 +136,67 @@ fn a_server_that_is_silent_is_given_up() {
     let way = Way::new(Box::new(|_| vec![]), true);
     assert!(Mounted::new(&mut way.clone(), &OPTIONS).is_err());
     assert!(way.0.borrow().sent < 20);
+}
+
+/// Who asks a server that has just been given up waits for a short time, until it answers again.
+#[test]
+fn a_silent_server_is_asked_for_a_short_time() {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    let silent = Rc::new(Cell::new(false));
+    let seen = silent.clone();
+    let hand = move |answer: &[u8]| match seen.get() {
+        true => vec![],
+        false => vec![answer.to_vec()],
+    };
+    let way = Way::new(Box::new(hand), true);
+    let mut files = Mounted::new(&mut way.clone(), &OPTIONS).unwrap();
+    let mut way = way;
+    let mut took = |files: &mut Mounted<Way>| {
+        let begin = way.now();
+        let found = files.look_up(files.root(), b"f");
+        (found.err(), way.now() - begin)
+    };
+    let held = files.look_up(files.root(), b"f3").unwrap();
+    files.hold(held).unwrap();
+    silent.set(true);
+    // A child has open what its parent has, whatever the server says.
+    files.share(held).unwrap();
+    let (error, time) = took(&mut files);
+    assert_eq!(error, Some(errno::TIMEDOUT));
+    assert!((15_000..25_000).contains(&time), "{time} ms");
+    for _ in 0..3 {
+        let (error, time) = took(&mut files);
+        assert_eq!(error, Some(errno::TIMEDOUT));
+        assert!((500..4_000).contains(&time), "{time} ms");
+    }
+    silent.set(false);
+    assert_eq!(took(&mut files).0, None);
+    silent.set(true);
+    assert!(took(&mut files).1 > 15_000);
+}
+
+/// A stream is connected again until its time is over, and what was asked is asked anew.
+#[test]
+fn a_stream_that_ends_is_connected_again() {
+    for refusals in [0, 3, u32::MAX] {
+        let way = Way::new(Box::new(|answer| vec![answer.to_vec()]), true);
+        way.0.borrow_mut().stream = Some(refusals);
+        let mut files = Mounted::new(&mut way.clone(), &OPTIONS).unwrap();
+        way.0.borrow_mut().ends = true;
+        let begin = way.clone().now();
+        let found = files.look_up(files.root(), b"f");
+        let time = way.clone().now() - begin;
+        match refusals {
+            u32::MAX => {
+                assert_eq!(found, Err(errno::TIMEDOUT));
+                assert!((40_000..50_000).contains(&time), "{time} ms");
+            }
+            _ => {
+                assert!(found.is_ok() && time < 5_000, "{found:?}, {time} ms");
+            }
+        }
+    }
 }
 
 /// Whichever write it was that the server did not keep, the client has it and sends it again.

@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use std::string::ToString;
 use std::vec::Vec;
 
-use postern_exos_abi::errno::Errno;
+use postern_exos_abi::errno::{self, Errno};
 
 use crate::mount::{Host, Options};
-use crate::rpc::Transport;
+use crate::rpc::{Patience, Transport};
 use crate::xdr::{Reader, Writer};
 
 /// Bytes of every file.
@@ -32,6 +32,10 @@ pub struct Server {
     /// What was written, with whether it stays.
     pub written: Vec<(u64, Vec<u8>, bool)>,
     is_plus: bool,
+    /// A stream's: how often it refuses to be connected again.
+    pub stream: Option<u32>,
+    /// The stream ends, once.
+    pub ends: bool,
 }
 
 impl Server {
@@ -44,7 +48,16 @@ impl Server {
             instance: 1,
             written: Vec::new(),
             is_plus,
+            stream: None,
+            ends: false,
         }
+    }
+
+    /// What comes for a message.
+    pub fn answers(&mut self, request: &[u8]) -> Vec<Vec<u8>> {
+        self.sent += 1;
+        let answer = self.answer(request);
+        answer.map_or(Vec::new(), |answer| (self.hand)(&answer))
     }
 
     fn answer(&mut self, request: &[u8]) -> Option<Vec<u8>> {
@@ -233,16 +246,16 @@ impl Way {
 impl Transport for Way {
     fn send(&mut self, message: &[u8]) -> Result<(), Errno> {
         let mut server = self.0.borrow_mut();
-        server.sent += 1;
-        if let Some(answer) = server.answer(message) {
-            let answers = (server.hand)(&answer);
-            server.coming.extend(answers);
-        }
+        let answers = server.answers(message);
+        server.coming.extend(answers);
         Ok(())
     }
 
     fn receive(&mut self, wait: u64, message: &mut Vec<u8>) -> Result<bool, Errno> {
         let mut server = self.0.borrow_mut();
+        if server.ends {
+            return Err(errno::CONNRESET);
+        }
         let Some(next) = server.coming.pop_front() else {
             server.clock += wait;
             return Ok(false);
@@ -262,11 +275,23 @@ impl Transport for Way {
     }
 
     fn patience(&self) -> Option<u64> {
-        Some(700)
+        self.0.borrow().stream.is_none().then_some(700)
     }
 
-    fn reconnect(&mut self) -> Result<(), Errno> {
+    fn reconnect(&mut self, _: u64) -> Result<(), Errno> {
+        let mut server = self.0.borrow_mut();
+        match &mut server.stream {
+            Some(refusals @ 1..) => {
+                *refusals -= 1;
+                return Err(errno::CONNREFUSED);
+            }
+            _ => server.ends = false,
+        }
         Ok(())
+    }
+
+    fn rest(&mut self, wait: u64) {
+        self.0.borrow_mut().clock += wait;
     }
 }
 
@@ -291,4 +316,8 @@ pub const OPTIONS: Options<'static> = Options {
     user: 0,
     group: 0,
     seed: 7,
+    patience: Patience {
+        first: None,
+        tries: None,
+    },
 };

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/times.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,8 +30,7 @@ static int no(char **word, int count)
 static int leave(char **word, int count)
 {
 	int status = count > 1 ? atoi(word[1]) : shell.status;
-	fflush(stdout);
-	exit(status & 255);
+	leave_shell(status);
 }
 
 static int wait_command(char **word, int count)
@@ -38,13 +38,13 @@ static int wait_command(char **word, int count)
 	int status = 0, how;
 	pid_t ended;
 	if (count == 1) {
-		while ((ended = waitpid(-1, &how, 0)) > 0 || (ended < 0 && errno == EINTR))
+		while ((ended = waitpid(-1, &how, 0)) > 0 || (ended < 0 && errno == EINTR && !trap_is_due()))
 			continue;
-		return 0;
+		return trap_is_due() ? 128 + trap_is_due() : 0;
 	}
-	for (int each = 1; each < count; each++)
+	for (int each = 1; each < count && !trap_is_due(); each++)
 		status = wait_for(atoi(word[each]), word[each]);
-	return status;
+	return trap_is_due() ? 128 + trap_is_due() : status;
 }
 
 static int kill_command(char **word, int count)
@@ -85,18 +85,30 @@ static int print_folder(char **word, int count)
 	return 0;
 }
 
-static int export_command(char **word, int count)
+/* export, readonly and local, each with NAME or NAME=VALUE. */
+static int mark_command(char **word, int count)
 {
-	if (count == 1 || !strcmp(word[1], "-p")) {
-		print_variables(1);
+	char what = word[0][0];
+	if (what == 'l' && !shell.locals)
+		return complain(word[0], "it is for functions");
+	if (what != 'l' && (count == 1 || !strcmp(word[1], "-p"))) {
+		print_variables(what);
 		return 0;
 	}
-	for (int each = 1; each < count; each++) {
+	for (int each = 1; each < count && !shell.failed; each++) {
 		size_t value = is_assignment(word[each]);
 		char *name = copied(word[each], value ? value - 1 : strlen(word[each]));
+		if (what == 'l') {
+			const char *now = variable(name);
+			list_add(shell.locals, copied(name, strlen(name)));
+			list_add(shell.locals, now ? copied(now, strlen(now)) : NULL);
+		}
 		if (value)
 			set_variable(name, word[each] + value);
-		export_variable(name);
+		if (what == 'e')
+			export_variable(name);
+		if (what == 'r')
+			make_readonly(name);
 		free(name);
 	}
 	return 0;
@@ -104,10 +116,37 @@ static int export_command(char **word, int count)
 
 static int unset_command(char **word, int count)
 {
-	for (int each = 1; each < count; each++)
-		if (word[each][0] != '-')
+	int functions = count > 1 && !strcmp(word[1], "-f");
+	for (int each = 1; each < count; each++) {
+		if (word[each][0] == '-')
+			continue;
+		if (functions)
+			forget_function(word[each]);
+		else
 			unset_variable(word[each]);
+	}
 	return 0;
+}
+
+static int times_command(char **word, int count)
+{
+	struct tms all;
+	double second = sysconf(_SC_CLK_TCK);
+	(void)word, (void)count;
+	times(&all);
+	printf("%.2fs %.2fs\n%.2fs %.2fs\n", all.tms_utime / second, all.tms_stime / second, all.tms_cutime / second,
+	       all.tms_cstime / second);
+	return 0;
+}
+
+static int echo_command(char **word, int count)
+{
+	int bare = count > 1 && !strcmp(word[1], "-n");
+	for (int each = 1 + bare; each < count; each++)
+		printf(each + 1 < count ? "%s " : "%s", word[each]);
+	if (!bare)
+		putchar('\n');
+	return fflush(stdout) ? complain("echo", strerror(errno)) : 0;
 }
 
 /* Other arguments; those of the command line are nobody's to free, and these live as long as any
@@ -132,15 +171,14 @@ static int set_command(char **word, int count)
 			set_arguments(word + at + 1, count - at - 1);
 			return 0;
 		}
-		int on = word[at][0] == '-';
-		for (const char *letter = word[at] + 1; *letter; letter++)
-			switch (*letter) {
-			case 'e': shell.strict = on; break;
-			case 'u': shell.bound = on; break;
-			case 'x': shell.traced = on; break;
-			case 'f': shell.plain = on; break;
-			default: return complain(word[at], "no such option");
-			}
+		const char *letters = word[at];
+		int on = *letters == '-';
+		while (*++letters) {
+			if (*letters == 'o' && at + 1 == count)
+				print_options();
+			else if (*letters == 'o' ? !set_named_option(word[++at], on) : !set_option(*letters, on))
+				return complain(word[at], "no such option");
+		}
 	}
 	if (at < count)
 		set_arguments(word + at, count - at);
@@ -171,6 +209,11 @@ static int more(struct input input)
 	return shell.status;
 }
 
+int run_text(const char *text)
+{
+	return more(input_of_text(text));
+}
+
 static int eval_command(char **word, int count)
 {
 	struct list all = {0};
@@ -186,7 +229,7 @@ static int eval_command(char **word, int count)
 	}
 	list_add(&all, text);
 	shell.status = 0;
-	int status = more(input_of_text(text));
+	int status = run_text(text);
 	list_clear(&all);
 	return status;
 }
@@ -216,7 +259,7 @@ static int exec_command(char **word, int count)
 	if (shell.asks)
 		signal(SIGINT, SIG_DFL);
 	execute(word + 1);
-	exit(shell.status);
+	leave_shell(shell.status);
 }
 
 /* So many loops, of those that there are. */
@@ -254,6 +297,21 @@ static int one_byte(void)
 		done = read(STDIN_FILENO, &byte, 1);
 	while (done < 0 && errno == EINTR);
 	return done == 1 ? (unsigned char)byte : -1;
+}
+
+/* Where the last variable's value ends: before blanks, and before a sign between fields if it only ends
+   the one. */
+static size_t last_end(const char *line, const char *kept, size_t at, size_t end, const char *blanks)
+{
+#define PARTS(at) (!kept[at] && strchr(blanks, line[at]))
+	while (end > at && PARTS(end - 1) && isspace((unsigned char)line[end - 1]))
+		end--;
+	if (end == at || !PARTS(end - 1))
+		return end;
+	for (size_t each = at; each < end - 1; each++)
+		if (PARTS(each))
+			return end;
+	return end - 1;
 }
 
 /* A line into variables: words, and the last has what is left. */
@@ -296,9 +354,7 @@ static int read_command(char **word, int count)
 			at++;
 		size_t end = at;
 		if (each + 1 == count) {
-			end = length;
-			while (end > at && SPACE(end - 1))
-				end--;
+			end = last_end(line, kept, at, length, blanks);
 		} else {
 			while (end < length && !BLANK(end))
 				end++;
@@ -368,8 +424,8 @@ static int help(char **word, int count)
 	     "if LIST; then LIST; [else LIST;] fi    while LIST; do LIST; done    for NAME in WORD...; do LIST; done\n"
 	     "case WORD in PATTERN) LIST;; esac    NAME() { LIST; }    { LIST; }    (LIST)    ! COMMAND    time COMMAND\n"
 	     "$NAME ${NAME:-WORD} $(COMMAND) $((SUM)) $? $$ $! $# $1 \"$@\"   'QUOTES' \"QUOTES\" \\    * ? [a-z]    # comment\n"
-	     ". : [ break cd command continue eval exec exit export false help kill pwd read return set shift source\n"
-	     "test true type unset wait; `ls /bin` lists the programs");
+	     ". : [ break cd command continue echo eval exec exit export false getopts hash help kill local pwd read\n"
+	     "readonly return set shift source test times trap true type unset wait; `ls /bin` lists the programs");
 	return 0;
 }
 
@@ -378,8 +434,9 @@ builtin *find_builtin(const char *name)
 	static const struct { const char *name; builtin *command; } ALL[] = {
 		{":", nothing}, {"true", nothing}, {"false", no}, {"exit", leave}, {"wait", wait_command},
 		{"kill", kill_command},
-		{"cd", change_folder}, {"pwd", print_folder}, {"export", export_command},
-		{"unset", unset_command},
+		{"cd", change_folder}, {"pwd", print_folder}, {"export", mark_command}, {"readonly", mark_command},
+		{"local", mark_command}, {"unset", unset_command}, {"times", times_command},
+		{"trap", trap_command}, {"getopts", getopts_command}, {"echo", echo_command}, {"hash", nothing},
 		{"set", set_command}, {"shift", shift_command}, {"eval", eval_command}, {".", source_command},
 		{"source", source_command}, {"exec", exec_command}, {"break", break_command}, {"continue", continue_command},
 		{"return", return_command}, {"read", read_command}, {"test", test_command}, {"[", test_command},

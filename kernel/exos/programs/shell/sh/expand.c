@@ -25,6 +25,8 @@ struct out {
 	int globs;
 	/* Fields end at blanks of values; a blank has ended one. */
 	int splits, blank;
+	/* Within `${...}`: what is not quoted there is as a value. */
+	int braces;
 };
 
 static const char SPECIAL[] = "*?[]\\!^-";
@@ -116,6 +118,14 @@ static void put_number(struct out *out, long long number, int quoted)
 
 static void walk(struct out *out, const char *at, const char *end, int quoted);
 
+/* What stands behind the sign in `${NAME-WORD}`. */
+static void walk_inside(struct out *out, const char *at, const char *end, int quoted)
+{
+	out->braces++;
+	walk(out, at, end, quoted);
+	out->braces--;
+}
+
 static char *expand_range(const char *from, const char *end, int quoted, int pattern)
 {
 	struct out out = {0};
@@ -144,10 +154,9 @@ static void put_command(struct out *out, const char *text, int quoted)
 			dup2(ends[1], STDOUT_FILENO);
 			close(ends[1]);
 		}
-		shell.asks = 0;
+		become_child();
 		run_input(input_of_text(text));
-		fflush(stdout);
-		_exit(shell.status);
+		leave_shell(shell.status);
 	}
 	close(ends[1]);
 	while (pid > 0 && ((length = read(ends[0], bytes, sizeof bytes)) > 0 || (length < 0 && errno == EINTR)))
@@ -199,8 +208,7 @@ static const char *value_of(const char *name, char number[24])
 		value = shell.background;
 		break;
 	case '-':
-		snprintf(number, 24, "%s%s%s%s", shell.strict ? "e" : "", shell.plain ? "f" : "", shell.bound ? "u" : "",
-			 shell.traced ? "x" : "");
+		option_letters(number);
 		return number;
 	default:
 		if (!isdigit((unsigned char)*name))
@@ -270,13 +278,13 @@ static void put_braces(struct out *out, const char *at, const char *end, int quo
 		put_number(out, all ? shell.count : value ? (long long)strlen(value) : 0, quoted);
 	} else if (what == '+') {
 		if (!empty)
-			walk(out, rest, end, quoted);
+			walk_inside(out, rest, end, quoted);
 	} else if (what && strchr("-=?", what) && empty) {
 		char *text = NULL;
 		if (what != '-')
 			text = expand_range(rest, end, quoted, 0);
 		if (what == '-')
-			walk(out, rest, end, quoted);
+			walk_inside(out, rest, end, quoted);
 		if (what == '=')
 			set_variable(name, text), put_value(out, text, quoted);
 		if (what == '?')
@@ -304,12 +312,16 @@ static const char *dollar(struct out *out, const char *at, int quoted)
 {
 	char number[24];
 	size_t length = dollar_end(at, 0);
-	if (length == SIZE_MAX)
-		length = strlen(at);
+	if (length == SIZE_MAX) {
+		/* Only documents are not looked at before. */
+		shell.failed = complain(at, "it is not closed");
+		return at + strlen(at);
+	}
 	if (*at == '`') {
+		const char *escaped = quoted == 1 ? "$`\\\"" : "$`\\";
 		char *text = copied(at + 1, length - 2), *to = text;
 		for (char *from = text; *from; *to++ = *from++)
-			if (*from == '\\' && from[1] && strchr("$`\\", from[1]))
+			if (*from == '\\' && from[1] && strchr(escaped, from[1]))
 				from++;
 		*to = '\0';
 		put_command(out, text, quoted);
@@ -358,7 +370,7 @@ static void walk(struct out *out, const char *at, const char *end, int quoted)
 	while (at < end && !shell.failed) {
 		if (*at == '\\' && at + 1 < end) {
 			if (at[1] != '\n') {
-				if (quoted && !strchr("$`\"\\", at[1]))
+				if (quoted && !strchr("$`\"\\", at[1]) && !(out->braces && at[1] == '}'))
 					put(out, '\\', 1);
 				put(out, at[1], 1);
 			}
@@ -383,6 +395,8 @@ static void walk(struct out *out, const char *at, const char *end, int quoted)
 			at = close + 1;
 		} else if (*at == '$' || *at == '`') {
 			at = dollar(out, at, quoted);
+		} else if (out->braces && !quoted) {
+			put_value(out, (char[]){*at++, 0}, 0);
 		} else {
 			put(out, *at++, quoted);
 		}

@@ -6,6 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Of `$(` and `${` in each other. */
+enum { DEEPEST = 64 };
+
 /* The ends below are behind what is asked for; SIZE_MAX: it is not closed. */
 
 /* From behind a double quote. */
@@ -47,21 +50,22 @@ static size_t piece_end(const char *text, size_t at)
 	}
 }
 
-/* From `$` or `` ` `` on. */
-size_t dollar_end(const char *text, size_t at)
+/* The end of `$(...)`, behind its beginning: commands are taken apart to find it, since a `)` may be
+   one of `case`, in a comment or in a document. */
+static size_t command_end(const char *text, size_t at, int *wrong)
 {
-	if (text[at] == '`') {
-		for (at++; text[at] != '`'; at++)
-			if (!text[at] || (text[at] == '\\' && !text[++at]))
-				return SIZE_MAX;
-		return at + 1;
-	}
-	char open = text[at + 1];
-	if (open != '(' && open != '{')
-		return at + 1;
-	char close = open == '(' ? ')' : '}';
-	int depth = 1;
-	for (at += 2; depth;) {
+	struct arena arena = {0};
+	struct lexer lexer = {.arena = &arena, .text = text, .at = at};
+	int closed = parse_inside(&lexer);
+	arena_clear(&arena);
+	*wrong = lexer.wrong != NULL;
+	return closed ? lexer.at : SIZE_MAX;
+}
+
+/* Behind the sign that closes what was opened before, by counting. */
+static size_t counted_end(const char *text, size_t at, char open, char close)
+{
+	for (int depth = 1; depth;) {
 		if (!text[at])
 			return SIZE_MAX;
 		depth += open == '(' && text[at] == '(';
@@ -71,6 +75,43 @@ size_t dollar_end(const char *text, size_t at)
 			return at;
 	}
 	return at;
+}
+
+static size_t bracket_end(const char *text, size_t at)
+{
+	char open = text[at + 1];
+	if (open == '{')
+		return counted_end(text, at + 2, open, '}');
+	if (text[at + 2] == '(') {
+		size_t end = counted_end(text, at + 2, open, ')');
+		/* A sum, or a command that begins with parentheses. */
+		if (end == SIZE_MAX || text[end - 2] == ')')
+			return end;
+	}
+	int wrong;
+	size_t end = command_end(text, at + 2, &wrong);
+	/* What is wrong there is said when it is run. */
+	return wrong ? counted_end(text, at + 2, open, ')') : end;
+}
+
+/* From `$` or `` ` `` on. */
+size_t dollar_end(const char *text, size_t at)
+{
+	static int depth;
+	if (text[at] == '`') {
+		for (at++; text[at] != '`'; at++)
+			if (!text[at] || (text[at] == '\\' && !text[++at]))
+				return SIZE_MAX;
+		return at + 1;
+	}
+	if (text[at + 1] != '(' && text[at + 1] != '{')
+		return at + 1;
+	if (depth == DEEPEST)
+		return SIZE_MAX;
+	depth++;
+	size_t end = bracket_end(text, at);
+	depth--;
+	return end;
 }
 
 size_t word_end(const char *text, size_t at)

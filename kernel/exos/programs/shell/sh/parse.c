@@ -91,7 +91,7 @@ static void add(struct lexer *lexer, struct node *node, char *word)
 static int redirection(struct lexer *lexer, struct node *node)
 {
 	static const struct { const char *sign; enum direction direction; int number; } ALL[] = {
-		{"<", FROM, 0}, {">", INTO, 1}, {">|", INTO, 1}, {">>", BEHIND, 1}, {"<>", BOTH_WAYS, 0},
+		{"<", FROM, 0}, {">", INTO, 1}, {">|", OVER, 1}, {">>", BEHIND, 1}, {"<>", BOTH_WAYS, 0},
 		{"<&", SAME, 0}, {">&", SAME, 1}, {"<<", DOCUMENT, 0}, {"<<-", DOCUMENT, 0},
 	};
 	int number = -1;
@@ -333,6 +333,10 @@ static struct node *pipeline(struct lexer *lexer)
 	if (is_word(lexer, "!") || is_word(lexer, "time")) {
 		struct node *node = make(lexer, is_word(lexer, "!") ? NOT : TIMED);
 		lex(lexer);
+		if (node->kind == TIMED && is_word(lexer, "-p")) {
+			node->special = 1;
+			lex(lexer);
+		}
 		node->first = pipeline(lexer);
 		return node;
 	}
@@ -374,4 +378,13 @@ struct node *parse_line(struct lexer *lexer)
 	if (!stops(lexer) && lexer->token == END)
 		lexer->open = 1;
 	return stops(lexer) ? NULL : node;
+}
+
+int parse_inside(struct lexer *lexer)
+{
+	lex(lexer);
+	skip_newlines(lexer);
+	if (!is_sign(lexer, ")"))
+		list(lexer, 1);
+	return !stops(lexer) && is_sign(lexer, ")");
 }

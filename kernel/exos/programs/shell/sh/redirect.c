@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { FIRST_SAVED = 10, PIPE_HOLDS = 4096 };
@@ -40,9 +40,16 @@ static int document(const struct redirect *redirect)
 
 static int opened(const struct redirect *redirect, const char *name)
 {
+	struct stat status;
 	switch (redirect->direction) {
 	case FROM: return open(name, O_RDONLY);
-	case INTO: return open(name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+	case INTO:
+		if (shell.keeps && stat(name, &status) == 0 && S_ISREG(status.st_mode)) {
+			errno = EEXIST;
+			return -1;
+		}
+		/* Falls through. */
+	case OVER: return open(name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 	case BEHIND: return open(name, O_WRONLY | O_CREAT | O_APPEND, 0666);
 	case BOTH_WAYS: return open(name, O_RDWR | O_CREAT, 0666);
 	default: return document(redirect);

@@ -33,6 +33,20 @@ void *find_function(const char *name)
 	return NULL;
 }
 
+/* All of a name. What is freed here is not the tree, which may run. */
+void forget_function(const char *name)
+{
+	for (struct function **at = &functions; *at;) {
+		struct function *gone = *at;
+		if (strcmp(gone->name, name)) {
+			at = &gone->next;
+			continue;
+		}
+		*at = gone->next;
+		free(gone);
+	}
+}
+
 /* How a process ended, as a number; says so if it was not by itself. */
 static int told(const char *name, int status)
 {
@@ -87,8 +101,6 @@ void execute(char **word)
 			if (!*path)
 				break;
 		}
-		if (why == ENOENT)
-			execve(word[0], word, variables);
 	}
 	struct stat status;
 	if (why == ENOEXEC && stat(file, &status) == 0 && S_ISREG(status.st_mode)) {
@@ -102,18 +114,10 @@ void execute(char **word)
 		execve("/bin/sh", again, variables);
 	}
 	free(file);
+	if (!*word[0])
+		why = ENOENT;
 	complain(word[0], why == ENOENT ? "not found" : strerror(why));
 	shell.status = why == ENOENT ? 127 : 126;
-}
-
-/* In a process that was forked for a part of a command: signals are as programs expect them. */
-static void become_child(void)
-{
-	if (shell.asks) {
-		signal(SIGINT, SIG_DFL);
-		signal(SIGTERM, SIG_DFL);
-	}
-	shell.asks = 0;
 }
 
 /* A process for a part of a command: 0 is the child. */
@@ -136,8 +140,7 @@ static pid_t start(pid_t group)
 static void finish(struct node *node)
 {
 	run(node, 1);
-	fflush(stdout);
-	_exit(shell.status);
+	leave_shell(shell.status);
 }
 
 static const char *name_of(const struct node *node)
@@ -207,8 +210,9 @@ static int in_child(struct node *node)
 {
 	pid_t pid = start(0);
 	const char *name = name_of(node);
+	/* Whoever calls this has done the redirections. */
 	if (pid == 0)
-		finish(node);
+		finish(node->first);
 	return pid < 0 ? 1 : attend(&pid, &name, 1);
 }
 
@@ -245,6 +249,7 @@ static void put_back(struct list *former)
 
 static int call(struct node *body, char **word, int count)
 {
+	struct list former = {0}, *locals = shell.locals;
 	char **arguments = shell.arguments;
 	int counted = shell.count, loops = shell.loops;
 	if (shell.depth >= DEPTH)
@@ -253,7 +258,10 @@ static int call(struct node *body, char **word, int count)
 	shell.arguments = word + 1;
 	shell.count = count - 1;
 	shell.loops = 0;
+	shell.locals = &former;
 	run(body, 0);
+	put_back(&former);
+	shell.locals = locals;
 	shell.returns = 0;
 	shell.arguments = arguments;
 	shell.count = counted;
@@ -298,7 +306,7 @@ static int command(struct node *node, int last)
 	} else if (!fields.count) {
 		struct list saved = {0};
 		assign(node->words, node->special, 0, NULL);
-		status = redirect(node->redirects, &saved) ? 2 : shell.substituted;
+		status = shell.failed || redirect(node->redirects, &saved) ? 2 : shell.substituted;
 		restore(&saved);
 	} else {
 		struct node *body = find_function(fields.item[0]);
@@ -308,7 +316,7 @@ static int command(struct node *node, int last)
 		if (body || own) {
 			status = inside(node, own, body, &fields);
 		} else {
-			pid_t pid = last ? 0 : start(0);
+			pid_t pid = last && !has_traps() ? 0 : start(0);
 			const char *name = fields.item[0];
 			if (pid == 0) {
 				assign(node->words, node->special, 1, NULL);
@@ -420,9 +428,15 @@ static int timed(struct node *node)
 	int status = run(node->first, 0);
 	times(&after);
 	gettimeofday(&end, NULL);
-	double seconds = end.tv_sec - begin.tv_sec + (end.tv_usec - begin.tv_usec) / 1e6;
+	double real = end.tv_sec - begin.tv_sec + (end.tv_usec - begin.tv_usec) / 1e6;
+	/* Its own and its children's: by the kernel's books, in which a slice is a tick of `times`. */
+	long slices = after.tms_cutime - before.tms_cutime + after.tms_utime - before.tms_utime;
+	double user = (double)slices / sysconf(_SC_CLK_TCK);
 	fflush(stdout);
-	fprintf(stderr, "%.3f seconds, %ld slices\n", seconds, (long)(after.tms_cutime - before.tms_cutime));
+	if (node->special)
+		fprintf(stderr, "real %.2f\nuser %.2f\nsys 0.00\n", real, user);
+	else
+		fprintf(stderr, "%.3f seconds, %.3f of the processor (%ld slices)\n", real, user, slices);
 	return status;
 }
 
@@ -461,12 +475,11 @@ static int grouped(struct node *node, int last)
 	struct list saved = {0};
 	if (node->kind == COMMAND || node->kind == FUNCTION)
 		return node->kind == COMMAND ? command(node, last) : define(node);
-	if (node->redirects && redirect(node->redirects, &saved)) {
+	if (node->redirects && redirect(node->redirects, last ? NULL : &saved)) {
 		restore(&saved);
 		return 2;
 	}
 	int status = 0;
-	last &= !node->redirects;
 	switch (node->kind) {
 	case PIPELINE: status = pipeline(node); break;
 	case NOT: status = !condition(node->first); break;
@@ -515,9 +528,10 @@ int run(struct node *node, int last)
 	shell.status = status;
 	int own = node->kind == COMMAND || node->kind == PIPELINE || node->kind == SUBSHELL;
 	if (own && status && shell.strict && !shell.looked_at && !leaves()) {
-		fflush(stdout);
-		exit(status);
+		leave_shell(status);
 	}
+	if (trap_is_due())
+		run_traps();
 	return status;
 }
 
@@ -561,7 +575,7 @@ static int obey(struct input *input)
 	}
 	free(text);
 	keeps_arena = 0;
-	if (node && node->first)
+	if (node && node->first && (!shell.reads || shell.asks))
 		run(node, 0);
 	if (!keeps_arena)
 		arena_clear(&arena);
@@ -576,8 +590,7 @@ int run_input(struct input input)
 {
 	while (!shell.returns && !shell.breaks && obey(&input)) {
 		if (shell.failed && !shell.asks) {
-			fflush(stdout);
-			exit(shell.status ? shell.status : 2);
+			leave_shell(shell.status ? shell.status : 2);
 		}
 		shell.failed = 0;
 	}

@@ -26,13 +26,13 @@ int complain(const char *what, const char *why)
 
 static int usage(void)
 {
-	fputs("sh: sh [-efux] [-c TEXT | FILE] [WORD...]\n", stderr);
+	fputs("sh: sh [-aCeflnux] [-o NAME] [-c TEXT | FILE] [WORD...]\n", stderr);
 	return 2;
 }
 
 int main(int count, char **arguments)
 {
-	int at = 1, reads_text = 0;
+	int at = 1, reads_text = 0, begins = 0;
 #ifdef __exos__
 	/* For copies of copies of it, which have the same limit. */
 	exos_room(1024);
@@ -40,16 +40,23 @@ int main(int count, char **arguments)
 	shell.self = getpid();
 	shell.name = count ? arguments[0] : "sh";
 	import_variables(environ);
+	char number[16];
+	snprintf(number, sizeof number, "%d", (int)getppid());
+	set_variable("PPID", number);
 	for (; at < count && arguments[at][0] == '-' && arguments[at][1]; at++) {
 		for (const char *letter = arguments[at] + 1; *letter; letter++)
 			switch (*letter) {
 			case 'c': reads_text = 1; break;
-			case 'e': shell.strict = 1; break;
-			case 'f': shell.plain = 1; break;
-			case 'u': shell.bound = 1; break;
-			case 'x': shell.traced = 1; break;
 			case 's': case 'i': break;
-			default: return usage();
+			case 'l': begins = 1; break;
+			case 'o':
+				if (at + 1 == count || !set_named_option(arguments[++at], 1))
+					return usage();
+				letter = "o";
+				break;
+			default:
+				if (!set_option(*letter, 1))
+					return usage();
 			}
 	}
 	if (reads_text) {
@@ -60,7 +67,7 @@ int main(int count, char **arguments)
 			shell.name = arguments[at++];
 		shell.arguments = arguments + at;
 		shell.count = count - at;
-		return run_input(input_of_text(text));
+		leave_shell(run_input(input_of_text(text)));
 	}
 	if (at < count) {
 		int file = open(arguments[at], O_RDONLY);
@@ -78,11 +85,14 @@ int main(int count, char **arguments)
 		shell.name = arguments[at++];
 		shell.arguments = arguments + at;
 		shell.count = count - at;
-		return run_input(input_of_file(file));
+		leave_shell(run_input(input_of_file(file)));
 	}
 	if (!isatty(STDIN_FILENO))
-		return run_input(input_of_file(STDIN_FILENO));
+		leave_shell(run_input(input_of_file(STDIN_FILENO)));
 	shell.asks = 1;
 	signal(SIGINT, SIG_IGN);
-	return run_input(input_of_terminal());
+	/* The machine has begun with this shell: first what whoever set it up wants done then. */
+	if (begins)
+		run_text("if [ -f /etc/rc ]; then . /etc/rc; elif [ -f /bin/rc ]; then . /bin/rc; fi");
+	leave_shell(run_input(input_of_terminal()));
 }

@@ -10,6 +10,8 @@
 	run.c       the tree, run
 	redirect.c  < and >, here-documents
 	builtin.c   commands that change the shell itself
+	options.c   set and getopts
+	trap.c      signals, and how the shell ends
 	test.c      [ and test
 	edit.c      lines with history, at a terminal */
 #ifndef SH_H
@@ -52,7 +54,7 @@ struct input input_of_terminal(void);
 char *edited_line(const char *prompt);
 
 /* A redirection. A document's text stands in `word`. */
-enum direction { FROM, INTO, BEHIND, BOTH_WAYS, SAME, DOCUMENT, DOCUMENT_AS_IS };
+enum direction { FROM, INTO, OVER, BEHIND, BOTH_WAYS, SAME, DOCUMENT, DOCUMENT_AS_IS };
 
 struct redirect {
 	struct redirect *next;
@@ -74,7 +76,8 @@ struct node {
 	/* A command's words, a loop's list, the patterns of a branch. */
 	char **words;
 	int count;
-	/* Words at the beginning that are assignments; of FOR: whether it has a list. */
+	/* Words at the beginning that are assignments; of FOR: whether it has a list; of TIMED: as POSIX
+	   prints it. */
 	int special;
 	char *name;
 	struct node *first, *second, *third;
@@ -104,6 +107,8 @@ size_t dollar_end(const char *text, size_t at);
 void expect_document(struct lexer *lexer, struct redirect *redirect);
 
 struct node *parse_line(struct lexer *lexer);
+/* Commands up to the `)` that closes them; 0: there is none. */
+int parse_inside(struct lexer *lexer);
 /* Whether a word is an assignment: where its value begins, or 0. */
 size_t is_assignment(const char *word);
 
@@ -114,6 +119,8 @@ void unset_variable(const char *name);
 void export_variable(const char *name);
 char **environment(void);
 void print_variables(int exported);
+void print_quoted(const char *text);
+void make_readonly(const char *name);
 void import_variables(char **from);
 
 /* A word as it was written. What fails has said so, and set `failed`. */
@@ -126,11 +133,23 @@ long long sum(const char *text);
 int run(struct node *node, int last);
 int run_input(struct input input);
 void *find_function(const char *name);
+void forget_function(const char *name);
 int redirect(struct redirect *redirects, struct list *saved);
 void restore(struct list *saved);
 typedef int builtin(char **word, int count);
 builtin *find_builtin(const char *name);
-int test_command(char **word, int count);
+builtin test_command, trap_command, getopts_command;
+int set_option(char letter, int on);
+int set_named_option(const char *name, int on);
+void option_letters(char letters[16]);
+void print_options(void);
+/* Text that a command has, in this shell. */
+int run_text(const char *text);
+int has_traps(void);
+int trap_is_due(void);
+void run_traps(void);
+void become_child(void);
+_Noreturn void leave_shell(int status);
 int complain(const char *what, const char *why);
 int wait_for(pid_t pid, const char *name);
 void execute(char **word);
@@ -142,8 +161,8 @@ struct shell {
 	int substituted;
 	/* Somebody sits there: each pipeline is a group of its own, which has the console while it runs. */
 	int asks;
-	/* `set -e`, `-u`, `-x`, `-f`. */
-	int strict, bound, traced, plain;
+	/* `set -e`, `-u`, `-x`, `-f`, `-a`, `-C`, `-n`. */
+	int strict, bound, traced, plain, exports, keeps, reads;
 	/* Commands whose failure is looked at: `set -e` does not hold. */
 	int looked_at;
 	/* An expansion that failed. */
@@ -151,6 +170,8 @@ struct shell {
 	/* The ways out: of so many loops, to the next round, of a function. */
 	int loops, breaks, continues, returns;
 	int depth;
+	/* Of the function that runs: names and values of others that are to be put back. */
+	struct list *locals;
 	pid_t background;
 	pid_t self;
 	const char *name;

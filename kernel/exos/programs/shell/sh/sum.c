@@ -1,8 +1,8 @@
-/* $((...)): numbers of 64 bits, names, C's operators without assignments. */
+/* $((...)): numbers of 64 bits, names, C's operators but `++`, `--` and the comma. */
 #include "sh.h"
 
 #include <ctype.h>
-#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +10,8 @@ struct place {
 	const char *at;
 	const char *wrong;
 	int depth;
+	/* Within what `&&`, `||` or `?` pass by: nothing is stored there, and nothing divided. */
+	int passed;
 };
 
 static const struct { const char *sign; int level; } SIGNS[] = {
@@ -18,6 +20,7 @@ static const struct { const char *sign; int level; } SIGNS[] = {
 };
 
 static long long level(struct place *place, int least);
+static long long choice(struct place *place);
 
 static void skip(struct place *place)
 {
@@ -29,6 +32,35 @@ static long long wrong(struct place *place, const char *why)
 	if (!place->wrong)
 		place->wrong = why;
 	return 0;
+}
+
+static long long apply(struct place *place, const char *sign, long long left, long long right);
+
+/* A variable's value, or that which is stored there now. */
+static long long named(struct place *place, const char *name)
+{
+	const char *text = variable(name);
+	long long value = text ? strtoll(text, NULL, 0) : 0;
+	char sign[3] = "", digits[24];
+	skip(place);
+	const char *at = place->at;
+	size_t length = strcspn(at, "=");
+	/* `=`, but not `==`; what may stand before it is a sign. */
+	if (!at[length] || length > 2 || at[length + 1] == '=')
+		return value;
+	memcpy(sign, at, length);
+	if (length == 1 ? !strchr("*/%+-&^|", *sign) : length == 2 && strcmp(sign, "<<") && strcmp(sign, ">>"))
+		return value;
+	place->at += length + 1;
+	long long right = choice(place);
+	if (!length)
+		value = right;
+	else
+		value = apply(place, sign, value, right);
+	snprintf(digits, sizeof digits, "%lld", value);
+	if (!place->passed && !place->wrong)
+		set_variable(name, digits);
+	return value;
 }
 
 static long long one(struct place *place)
@@ -44,7 +76,7 @@ static long long one(struct place *place)
 		value = *at == '!' ? !value : *at == '~' ? ~value : *at == '-' ? (long long)-(unsigned long long)value : value;
 	} else if (*at == '(') {
 		place->at++;
-		value = level(place, 1);
+		value = choice(place);
 		skip(place);
 		if (*place->at == ')')
 			place->at++;
@@ -57,10 +89,9 @@ static long long one(struct place *place)
 		while (isalnum((unsigned char)at[length]) || at[length] == '_')
 			length++;
 		char *name = copied(at, length);
-		const char *text = variable(name);
-		value = text ? strtoll(text, NULL, 0) : 0;
-		free(name);
 		place->at += length;
+		value = named(place, name);
+		free(name);
 	} else {
 		wrong(place, "a number is missing");
 	}
@@ -77,7 +108,7 @@ static long long apply(struct place *place, const char *sign, long long left, lo
 	case '*': return a * b;
 	case '/': case '%':
 		if (right == 0)
-			return wrong(place, "division by zero");
+			return place->passed ? 0 : wrong(place, "division by zero");
 		if (right == -1)
 			return *sign == '/' ? (long long)-a : 0;
 		return *sign == '/' ? left / right : left % right;
@@ -107,15 +138,46 @@ static long long level(struct place *place, int least)
 			each++;
 		if (each == count || SIGNS[each].level < least || place->wrong)
 			return left;
+		/* `a += 1` is none of a sum. */
+		if (SIGNS[each].level != 6 && SIGNS[each].level != 7 && place->at[strlen(SIGNS[each].sign)] == '=')
+			return left;
 		place->at += strlen(SIGNS[each].sign);
-		left = apply(place, SIGNS[each].sign, left, level(place, SIGNS[each].level + 1));
+		int passes = SIGNS[each].level == 1 ? left != 0 : SIGNS[each].level == 2 && left == 0;
+		place->passed += passes;
+		long long right = level(place, SIGNS[each].level + 1);
+		place->passed -= passes;
+		left = apply(place, SIGNS[each].sign, left, right);
 	}
+}
+
+/* With `?` and `:`, whose right side may have others. */
+static long long choice(struct place *place)
+{
+	long long which = level(place, 1);
+	skip(place);
+	if (*place->at != '?' || place->wrong)
+		return which;
+	if (++place->depth > 100)
+		return wrong(place, "too deep");
+	place->at++;
+	place->passed += !which;
+	long long yes = choice(place);
+	place->passed -= !which;
+	skip(place);
+	if (*place->at != ':')
+		return wrong(place, "`:` is missing");
+	place->at++;
+	place->passed += which != 0;
+	long long no = choice(place);
+	place->passed -= which != 0;
+	place->depth--;
+	return which ? yes : no;
 }
 
 long long sum(const char *text)
 {
 	struct place place = {.at = text};
-	long long value = level(&place, 1);
+	long long value = choice(&place);
 	skip(&place);
 	if (*place.at && !place.wrong)
 		place.wrong = "it is no number";

@@ -24,7 +24,8 @@ static long long number(struct words *words, const char *text)
 {
 	char *end;
 	long long value = strtoll(text, &end, 10);
-	if (end == text || *end) {
+	int digits = end != text;
+	if (!digits || end[strspn(end, " \t\n")]) {
 		complain(text, "it is no number");
 		words->wrong = 1;
 	}

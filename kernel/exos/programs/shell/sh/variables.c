@@ -9,7 +9,7 @@
 struct variable {
 	struct variable *next;
 	char *name, *value;
-	int exported;
+	int exported, readonly;
 };
 
 static struct variable *all;
@@ -39,6 +39,11 @@ void set_variable(const char *name, const char *value)
 {
 	struct variable *variable = find(name, 1);
 	char *former = variable->value;
+	if (variable->readonly) {
+		shell.failed = complain(name, "it cannot be changed");
+		return;
+	}
+	variable->exported |= shell.exports;
 	variable->value = copied(value, strlen(value));
 	free(former);
 }
@@ -51,10 +56,19 @@ void unset_variable(const char *name)
 	if (!*at)
 		return;
 	struct variable *gone = *at;
+	if (gone->readonly) {
+		shell.failed = complain(name, "it cannot be changed");
+		return;
+	}
 	*at = gone->next;
 	free(gone->name);
 	free(gone->value);
 	free(gone);
+}
+
+void make_readonly(const char *name)
+{
+	find(name, 1)->readonly = 1;
 }
 
 void export_variable(const char *name)
@@ -82,6 +96,14 @@ char **environment(void)
 	return list.item;
 }
 
+void print_quoted(const char *text)
+{
+	putchar('\'');
+	for (; *text; text++)
+		fputs(*text == '\'' ? "'\"'\"'" : (char[]){*text, 0}, stdout);
+	putchar('\'');
+}
+
 /* In quotes, to be read again. */
 void print_variables(int exported)
 {
@@ -90,10 +112,8 @@ void print_variables(int exported)
 			continue;
 		printf(exported ? "export %s" : "%s", each->name);
 		if (each->value) {
-			fputs("='", stdout);
-			for (const char *at = each->value; *at; at++)
-				fputs(*at == '\'' ? "'\"'\"'" : (char[]){*at, 0}, stdout);
-			putchar('\'');
+			putchar('=');
+			print_quoted(each->value);
 		}
 		putchar('\n');
 	}

@@ -7,7 +7,7 @@ use super::request::Range;
 use crate::objects::HEAD;
 
 /// Text of a head's size at most; what is behind that is lost.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Text {
     bytes: [u8; HEAD],
     length: usize,
@@ -23,6 +23,11 @@ impl Default for Text {
 }
 
 impl Text {
+    /// Nothing is written any more.
+    pub fn clear(&mut self) {
+        self.length = 0;
+    }
+
     /// What was written.
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
@@ -50,6 +55,19 @@ impl Text {
             }
         }
         self.add(digits.get(at..).unwrap_or_default());
+    }
+
+    /// A tag (RFC 9110, section 8.8.3): a number's digits to the base of 16.
+    fn tag(&mut self, version: u64) {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut tag = [b'"'; 18];
+        let count = (version.max(1).ilog2() / 4 + 1) as usize;
+        let mut rest = version;
+        for digit in tag.iter_mut().skip(1).take(count).rev() {
+            *digit = DIGITS[(rest & 15) as usize];
+            rest >>= 4;
+        }
+        self.add(tag.get(..count + 2).unwrap_or_default());
     }
 }
 
@@ -103,7 +121,7 @@ pub struct Head<'a> {
     /// The status.
     pub status: u16,
     /// The media type; empty: nothing follows.
-    pub kind: &'a str,
+    pub kind: &'static str,
     /// Bytes that follow.
     pub length: u64,
     /// A tag of what follows; 0: none.
@@ -118,24 +136,17 @@ pub struct Head<'a> {
     pub closes: bool,
 }
 
-/// A tag (RFC 9110, section 8.8.3).
-pub fn tag(version: u64) -> Text {
-    let mut text = Text::default();
-    let _ = write!(text, "\"{version:x}\"");
-    text
-}
-
 /// Whether a client that has these tags has this version (RFC 9110, section 13.1.2).
 pub fn has(tags: &[u8], version: u64) -> bool {
-    let own = tag(version);
+    let mut own = Text::default();
+    own.tag(version);
     let mut tags = tags.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     version != 0
         && tags.any(|tag| tag == b"*" || tag.strip_prefix(b"W/").unwrap_or(tag) == own.bytes())
 }
 
-/// Writes a head.
-pub fn write(head: &Head<'_>, date: &[u8; DATE]) -> Text {
-    let mut text = Text::default();
+/// Writes a head behind what is there.
+pub fn write(text: &mut Text, head: &Head<'_>, date: &[u8; DATE]) {
     text.add(b"HTTP/1.1 ");
     text.number(head.status.into());
     text.add(b" ");
@@ -156,7 +167,7 @@ pub fn write(head: &Head<'_>, date: &[u8; DATE]) -> Text {
     }
     if head.version != 0 {
         text.add(b"ETag: ");
-        text.add(tag(head.version).bytes());
+        text.tag(head.version);
         text.add(b"\r\n");
     }
     if let Some((from, whole)) = head.range {
@@ -184,7 +195,6 @@ pub fn write(head: &Head<'_>, date: &[u8; DATE]) -> Text {
         text.add(b"Connection: close\r\n");
     }
     text.add(b"\r\n");
-    text
 }
 
 /// A range of an object, or all of it: the first byte, how many, and the status.
@@ -226,13 +236,15 @@ mod tests {
             closes: true,
             ..Head::default()
         };
-        let text = write(&head, &date(0));
-        let text = from_utf8(text.bytes()).expect("text");
+        let mut text = Text::default();
+        write(&mut text, &head, &date(0));
+        let words = from_utf8(text.bytes()).expect("text");
         assert!(
-            text.starts_with("HTTP/1.1 206 Partial Content\r\nDate: Thu, 01"),
-            "{text}"
+            words.starts_with("HTTP/1.1 206 Partial Content\r\nDate: Thu, 01"),
+            "{words}"
         );
-        assert!(text.contains("Content-Range: bytes 3-7/100\r\nConnection: close\r\n\r\n"));
+        assert!(words.contains("ETag: \"2a\"\r\nContent-Range: bytes 3-7/100\r\n"));
+        assert!(words.ends_with("\r\nConnection: close\r\n\r\n"));
         // The longest head there can be has all of its bytes.
         let most = Head {
             status: 416,
@@ -246,7 +258,18 @@ mod tests {
         };
         for status in [206, 416, 431] {
             let head = Head { status, ..most };
-            assert!(write(&head, &date(0)).bytes().ends_with(b"close\r\n\r\n"));
+            text.clear();
+            write(&mut text, &head, &date(0));
+            assert!(text.bytes().ends_with(b"close\r\n\r\n"));
+        }
+        for (version, tag) in [
+            (0x10, "\"10\""),
+            (u64::MAX, "\"ffffffffffffffff\""),
+            (9, "\"9\""),
+        ] {
+            text.clear();
+            text.tag(version);
+            assert_eq!(from_utf8(text.bytes()), Ok(tag));
         }
         assert!(has(b"\"1\", W/\"2a\"", 42) && !has(b"\"2\"", 42) && !has(b"*", 0));
     }

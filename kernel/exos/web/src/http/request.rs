@@ -171,21 +171,68 @@ pub fn read(bytes: &[u8]) -> Result<Option<Request<'_>>, Refusal> {
 /// A line without its end, and what is behind it.
 type Line<'a> = (&'a [u8], &'a [u8]);
 
-/// The next line, if its end is there.
+/// Where the first control character is that is no tab.
+fn control(bytes: &[u8]) -> Option<usize> {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // Eight at a time: the upper bit of a byte is set where it is below a space, or 0x7f, and
+    // perhaps above the first such one.
+    let below = |word: u64, most: u64| word.wrapping_sub(EACH * most) & !word & (EACH << 7);
+    let (words, _) = bytes.as_chunks::<8>();
+    let has_some = |word: &[u8; 8]| {
+        let word = u64::from_ne_bytes(*word);
+        below(word, 0x20) | below(word ^ (EACH * 0x7f), 1) != 0
+    };
+    let from = 8 * words.iter().position(has_some).unwrap_or(words.len());
+    let mut rest = bytes.get(from..)?.iter();
+    let found = rest.position(|byte| *byte < b' ' && *byte != b'\t' || *byte == 0x7f)?;
+    Some(from + found)
+}
+
+/// The next line, if its end is there: no other control characters but tabs are in it.
 fn next_line(bytes: &[u8]) -> Result<Option<Line<'_>>, Refusal> {
-    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+    let Some(end) = control(bytes) else {
         return Ok(None);
     };
     let (line, behind) = bytes.split_at(end);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    match line.contains(&b'\r') || line.contains(&0) {
-        true => Err(BAD),
-        false => Ok(Some((line, behind.get(1..).unwrap_or_default()))),
+    match behind {
+        [b'\n', behind @ ..] | [b'\r', b'\n', behind @ ..] => Ok(Some((line, behind))),
+        [b'\r'] => Ok(None),
+        _ => Err(BAD),
     }
 }
 
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+/// What characters may stand in, as bits.
+const TOKEN: u8 = 1;
+const HOST: u8 = 2;
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let letter = (byte as u8).is_ascii_alphanumeric();
+        let token = letter || is_one_of(byte as u8, b"!#$%&'*+-.^_`|~");
+        let host = letter || is_one_of(byte as u8, b"-._~:[]%");
+        classes[byte] = if token { TOKEN } else { 0 } | if host { HOST } else { 0 };
+        byte += 1;
+    }
+    classes
+};
+
+const fn is_one_of(byte: u8, bytes: &[u8]) -> bool {
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] == byte {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// Whether all of these may stand there.
+fn are(bytes: &[u8], class: u8) -> bool {
+    bytes
+        .iter()
+        .all(|byte| CLASSES[usize::from(*byte)] & class != 0)
 }
 
 /// The request line, and whether it is HTTP/1.0.
@@ -201,7 +248,7 @@ fn first(line: &[u8]) -> Result<(Request<'_>, bool), Refusal> {
             BAD
         });
     };
-    if method.is_empty() || !method.iter().copied().all(is_token) {
+    if method.is_empty() || !are(method, TOKEN) {
         return Err(BAD);
     }
     let is_old = match version {
@@ -282,22 +329,15 @@ impl Fields {
         let colon = line.iter().position(|byte| *byte == b':').ok_or(BAD)?;
         let (name, value) = line.split_at(colon);
         // No space before the colon, and no line that goes on (sections 5.1 and 5.2).
-        if name.is_empty() || !name.iter().copied().all(is_token) {
+        if name.is_empty() || !are(name, TOKEN) {
             return Err(BAD);
         }
         let value = trimmed(value.get(1..).unwrap_or_default());
-        if value
-            .iter()
-            .any(|byte| *byte < b' ' && *byte != b'\t' || *byte == 0x7f)
-        {
-            return Err(BAD);
-        }
         // By length first: most fields are none of these.
         match name.len() {
             4 if name.eq_ignore_ascii_case(b"host") => {
                 self.hosts += 1;
-                let fine = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%".contains(byte);
-                if !value.iter().all(fine) {
+                if !are(value, HOST) {
                     return Err(BAD);
                 }
             }

@@ -9,7 +9,7 @@ use crate::frame::{self, ACK, FIN, RST, SYN, Segment};
 impl Tcp {
     /// A frame came. What it brought is told; what is to be sent for it waits for [`Tcp::flush`].
     pub fn input(&mut self, bytes: &[u8], now: u64) -> Option<Arrived> {
-        let segment = match frame::read(bytes, self.own.address) {
+        let segment = match frame::read(bytes, (self.own.station, self.own.address)) {
             Ok(segment) => segment,
             Err(_) => {
                 self.counts.wrong += 1;

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::pace::Pace;
 use super::sequence::from;
-use crate::frame::Template;
+use crate::frame::{Segment, Template};
 
 /// A time that never comes.
 pub const NEVER: u64 = u64::MAX;
@@ -53,6 +53,7 @@ pub enum Owed {
 pub struct Connection {
     pub(super) state: State,
     pub(super) from: u32,
+    pub(super) to: u32,
     pub(super) from_port: u16,
     pub(super) port: u16,
     pub(super) template: Template,
@@ -107,6 +108,7 @@ impl Connection {
         Connection {
             state: State::Free,
             from: 0,
+            to: 0,
             from_port: 0,
             port: 0,
             template: Template::new(([0; 6], 0, 0), ([0; 6], 0, 0)),
@@ -141,6 +143,13 @@ impl Connection {
             progress: 0,
             pending: false,
         }
+    }
+
+    /// Whether a segment is one of its own.
+    pub(super) fn is_of(&self, segment: &Segment<'_>) -> bool {
+        self.state != State::Free
+            && (self.from, self.to) == (segment.from, segment.to)
+            && (self.from_port, self.port) == (segment.from_port, segment.port)
     }
 
     /// Numbers that are under way, an end among them.

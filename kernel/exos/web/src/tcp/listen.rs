@@ -25,7 +25,7 @@ fn options(scales: bool) -> [u8; OPTIONS] {
 impl Tcp {
     fn template(&self, segment: &Segment<'_>) -> Template {
         Template::new(
-            (self.own.station, self.own.address, segment.port),
+            (self.own.station, segment.to, segment.port),
             (segment.station, segment.from, segment.from_port),
         )
     }
@@ -66,6 +66,7 @@ impl Tcp {
     fn begin(&self, segment: &Segment<'_>, first: u32, now: u64) -> Connection {
         Connection {
             from: segment.from,
+            to: segment.to,
             from_port: segment.from_port,
             port: segment.port,
             template: self.template(segment),

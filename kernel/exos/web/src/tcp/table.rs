@@ -17,6 +17,8 @@ pub struct Table {
     index: Vec<u16>,
     /// By slot: its hash.
     homes: Vec<usize>,
+    /// The slot that was found last: segments of one connection often follow each other.
+    last: u16,
 }
 
 fn hash(key: &Key, from: u32, from_port: u16) -> usize {
@@ -30,6 +32,7 @@ impl Table {
             free: (0..connections as u16).rev().collect(),
             index: alloc::vec![EMPTY; (4 * connections).next_power_of_two()],
             homes: alloc::vec![0; connections],
+            last: EMPTY,
         }
     }
 
@@ -52,14 +55,16 @@ impl Table {
     }
 
     /// The connection of a segment. With one port, that is who sent it.
-    pub fn find(&self, key: &Key, segment: &Segment<'_>) -> Option<u16> {
+    pub fn find(&mut self, key: &Key, segment: &Segment<'_>) -> Option<u16> {
+        if self.get(self.last).is_some_and(|last| last.is_of(segment)) {
+            return Some(self.last);
+        }
         let mask = self.index.len() - 1;
         let begin = hash(key, segment.from, segment.from_port);
         for step in 0..self.index.len() {
             let slot = *self.index.get(begin.wrapping_add(step) & mask)?;
-            let connection = self.get(slot)?;
-            let same = connection.from == segment.from && connection.from_port == segment.from_port;
-            if same && connection.port == segment.port {
+            if self.get(slot)?.is_of(segment) {
+                self.last = slot;
                 return Some(slot);
             }
         }

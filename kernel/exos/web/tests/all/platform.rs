@@ -47,7 +47,13 @@ impl Memory for Memories {
         Some((pages.len() as u32 - 1, 77))
     }
 
-    fn sum(&mut self, (page, _): (u32, u64), offset: usize, length: usize) -> Option<Sum> {
+    fn sum(
+        &mut self,
+        _of: Option<(u64, u64)>,
+        (page, _): (u32, u64),
+        offset: usize,
+        length: usize,
+    ) -> Option<Sum> {
         if self.lost.get() {
             return None;
         }

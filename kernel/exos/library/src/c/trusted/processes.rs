@@ -7,7 +7,7 @@ use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::signal;
 
 use crate::c::trusted::{answer, string};
-use crate::files::{console, descriptors};
+use crate::files::{self, console, descriptors};
 use crate::net::sockets;
 use crate::process::wait::{Events, Whom};
 use crate::process::{exec, groups, own, registry, signals, wait};
@@ -52,12 +52,14 @@ impl exec::Call for Call {
 #[unsafe(no_mangle)]
 extern "C" fn _exit(status: c_int) -> ! {
     sockets::leave();
+    files::leave();
     registry::end(signal::exited(status))
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn _Exit(status: c_int) -> ! {
     sockets::leave();
+    files::leave();
     registry::end(signal::exited(status))
 }
 
@@ -323,6 +325,35 @@ extern "C" fn exos_limit(what: c_int, value: u64) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn exos_room(pages: u64) -> c_int {
     answer(registry::room(pages).map(|room| room as c_int))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn exos_stop(status: c_uint) -> c_int {
+    answer(registry::stop(status.into()).map(|()| 0))
+}
+
+/// `struct exos_usage` of `<exos/process.h>`.
+///
+/// # Safety
+/// Memory of the caller's for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn exos_usage(pid: c_int, to: *mut own::Usage) -> c_int {
+    let found = positive(pid).and_then(|pid| own::usage(pid).ok_or(errno::SRCH));
+    answer(found.map(|usage| {
+        // SAFETY: the caller says so.
+        unsafe { to.write(usage) };
+        0
+    }))
+}
+
+/// `struct exos_machine` of `<exos/process.h>`.
+///
+/// # Safety
+/// Memory of the caller's for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn exos_machine(to: *mut own::Machine) {
+    // SAFETY: the caller says so.
+    unsafe { to.write(own::machine()) };
 }
 
 /// Asks the registry with words as they are: for tests of what it makes of nonsense.

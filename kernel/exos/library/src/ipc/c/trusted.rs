@@ -154,7 +154,7 @@ unsafe extern "C" fn exos_doorbell_wait(
 
 #[unsafe(no_mangle)]
 extern "C" fn exos_lrpc_patience(slices: u32) {
-    entry::set_patience(slices);
+    let _ = entry::set_patience(slices);
 }
 
 #[unsafe(no_mangle)]

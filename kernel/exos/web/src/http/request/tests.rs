@@ -104,6 +104,29 @@ fn ranges_and_paths() {
     }
 }
 
+#[test]
+fn control_characters_are_found_wherever_they_are() {
+    for length in 0..40 {
+        for at in 0..length {
+            for byte in 0..=255 {
+                let mut bytes = [b' '; 40];
+                bytes[at] = byte;
+                let is = byte < b' ' && byte != b'\t' || byte == 0x7f;
+                assert_eq!(
+                    control(&bytes[..length]),
+                    is.then_some(at),
+                    "{byte} at {at}"
+                );
+                bytes[length - 1] = 0;
+                let first = if is { at } else { length - 1 };
+                if at < length - 1 {
+                    assert_eq!(control(&bytes[..length]), Some(first), "{byte} at {at}");
+                }
+            }
+        }
+    }
+}
+
 /// Whatever comes: no panic, and more bytes never turn a refusal into something else.
 #[test]
 fn bytes_at_random_are_read() {

@@ -1,6 +1,8 @@
 //! The network of ExOS, with this machine's own sockets at the other end: a server in the guest
 //! that sends back what comes, through a forwarded port.
 
+mod tools;
+
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::sync::mpsc;
@@ -27,25 +29,35 @@ fn free_port() -> u16 {
 /// Boots a shell with a script, the network's service among its processes. `None`: there is no
 /// emulator.
 fn guest(script: &str, processors: u32) -> Option<Guest> {
+    guest_with(script, processors, &[])
+}
+
+/// The same with files besides.
+fn guest_with(script: &str, processors: u32, more: &[(&str, &str)]) -> Option<Guest> {
     if !emulator::is_there() {
         println!("SKIPPED: no qemu-system-x86_64; `make setup-exos` installs it");
         return None;
     }
     build::all().expect("the library and the root environment build");
     let mut all = programs::of("shell").expect("programs");
-    all.extend(programs::of("services").expect("programs"));
+    for folder in ["services", "network", "tools"] {
+        all.extend(programs::of(folder).expect("programs"));
+    }
     let mut files = programs::make(&all).expect("programs compile");
     files.push(("init".to_owned(), b"sh script".to_vec()));
     files.push((
         "script".to_owned(),
-        format!("netd &\n{script}").into_bytes(),
+        // Who asks before the service is there is told that the network is down.
+        format!("netd &\nuntil netstat > /dev/null; do sleep 1; done\n{script}").into_bytes(),
     ));
+    let more = more.iter();
+    files.extend(more.map(|(name, text)| (name.to_string(), text.as_bytes().to_vec())));
     let folder = tempfile::tempdir().expect("a folder");
     let software = software::prepare(&files, folder.path()).expect("a package");
     let port = free_port();
     let machine = Machine {
         processors,
-        limit: Duration::from_secs(180),
+        limit: Duration::from_secs(600),
         user: Some(User {
             forwards: vec![(port, 7)],
             restricted: false,
@@ -55,7 +67,10 @@ fn guest(script: &str, processors: u32) -> Option<Guest> {
     let (says, lines) = mpsc::channel();
     let runs = thread::spawn(move || {
         machine
-            .run(&software, |line| _ = says.send(line.to_owned()))
+            .run(&software, |line| {
+                println!("guest: {line}");
+                _ = says.send(line.to_owned());
+            })
             .expect("a machine")
     });
     Some(Guest {
@@ -197,4 +212,24 @@ fn the_guest_asks_this_machine() {
     guest.hears("No route to host");
     guest.hears("10.0.2.15/24");
     drop(guest);
+}
+
+/// An address of its own, itself as the server for names, and a name.
+const ITSELF: [(&str, &str); 2] = [
+    (
+        "net",
+        "address 10.0.2.15/24\ngateway 10.0.2.2\nserver 127.0.0.1\n",
+    ),
+    ("hosts", "10.7.7.7 filed\n"),
+];
+
+#[test]
+fn processes_of_one_machine_talk() {
+    for processors in [1, 2] {
+        let Some(guest) = guest_with("sockets\nexit\n", processors, &ITSELF) else {
+            return;
+        };
+        guest.hears("sockets: 0 failures");
+        guest.ends();
+    }
 }
