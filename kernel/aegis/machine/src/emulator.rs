@@ -219,10 +219,23 @@ impl Machine {
         software: &Software,
         mut heard: impl FnMut(&str),
     ) -> Result<Ended, EmulatorError> {
+        self.talk(software, |line| {
+            heard(line);
+            ""
+        })
+    }
+
+    /// The same, and what is answered to a line is typed.
+    pub fn talk<'a>(
+        &self,
+        software: &Software,
+        mut heard: impl FnMut(&str) -> &'a str,
+    ) -> Result<Ended, EmulatorError> {
         let begun = Instant::now();
         let attached = self.attach().map_err(EmulatorError::Devices)?;
-        let mut child = Command::new("timeout")
-            .args(["--foreground", "-k", "5"])
+        // No machine outlives who started it, even if that is killed.
+        let mut child = Command::new("setpriv")
+            .args(["--pdeathsig", "TERM", "timeout", "--foreground", "-k", "5"])
             .arg(self.limit.as_secs().max(1).to_string())
             .arg("qemu-system-x86_64")
             .args(self.options(software))
@@ -231,12 +244,14 @@ impl Machine {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| EmulatorError::Start("timeout", error))?;
-        // So little that a pipe takes it whether it is read or not; its end is the line's.
-        if let Some(mut line) = child.stdin.take() {
-            line.write_all(self.typed.as_bytes())
-                .map_err(EmulatorError::Serial)?;
-        }
+            .map_err(|error| EmulatorError::Start("setpriv", error))?;
+        // So little that a pipe takes it whether it is read or not.
+        let mut keys = child.stdin.take();
+        let mut types = |typed: &str| match &mut keys {
+            Some(keys) => keys.write_all(typed.as_bytes()),
+            None => Ok(()),
+        };
+        types(&self.typed).map_err(EmulatorError::Serial)?;
         let mut lines = Vec::new();
         if let Some(serial) = child.stdout.take() {
             let mut serial = BufReader::new(serial);
@@ -248,7 +263,11 @@ impl Machine {
             {
                 let line = String::from_utf8_lossy(&bytes);
                 let line = line.trim_end_matches(['\r', '\n']);
-                heard(line);
+                let answer = heard(line);
+                // Whoever ended meanwhile reads nothing more.
+                if !answer.is_empty() && types(answer).is_err() {
+                    println!("nobody reads {answer:?}");
+                }
                 lines.push(line.to_owned());
                 bytes.clear();
             }

@@ -120,17 +120,24 @@ void execute(char **word)
 	shell.status = why == ENOENT ? 127 : 126;
 }
 
-/* A process for a part of a command: 0 is the child. */
+/* A process for a part of a command: 0 is the child. What is typed meanwhile to end it waits until it no
+   longer ignores that, as the shell does. */
 static pid_t start(pid_t group)
 {
+	sigset_t held, former;
+	sigemptyset(&held);
+	sigaddset(&held, SIGINT);
+	sigaddset(&held, SIGTERM);
 	fflush(stdout);
+	sigprocmask(SIG_BLOCK, &held, &former);
 	pid_t pid = fork();
 	if (shell.asks && pid >= 0)
 		setpgid(pid, group);
-	if (pid == 0) {
+	if (pid == 0)
 		become_child();
+	sigprocmask(SIG_SETMASK, &former, NULL);
+	if (pid == 0)
 		return 0;
-	}
 	if (pid < 0)
 		complain("fork", strerror(errno));
 	return pid;
