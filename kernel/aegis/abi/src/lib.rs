@@ -54,5 +54,7 @@ pub const HOLDINGS: usize = 128;
 /// Bytes of a filter's text at most.
 pub const FILTER: usize = 512;
 
-/// Slices that an environment may exceed, one after the other, before it is destroyed.
-pub const EXCESS: u32 = 4;
+/// Slices that an environment may exceed, one after the other, before it is destroyed. Each is paid
+/// for when it happens; so many that a host which runs the machine by fits and starts, with ticks
+/// in the pauses, does not make anybody look unwilling.
+pub const EXCESS: u32 = 64;

@@ -229,13 +229,18 @@ impl<'a, H: Hardware> Books<'a, H> {
     /// What it has is freed by [`Books::reap`]. The first reason stays.
     pub fn end(&self, environment: u16, reason: u32, at: u64) {
         let record = self.environment(environment);
-        let ends =
-            self.lives(environment) && record.stopping.swap(stopping::END, AcqRel) != stopping::END;
+        // The first one says why.
+        let ends = self.lives(environment)
+            && record
+                .ended
+                .compare_exchange(end::NOT, reason, AcqRel, Relaxed)
+                .is_ok();
         if !ends {
             return;
         }
         record.ended_at.store(at, Relaxed);
-        record.ended.store(reason, Release);
+        // Only now: whoever sees it dead looks for the reason.
+        record.stopping.store(stopping::END, Release);
         self.machine.dying.fetch_add(1, AcqRel);
         self.halt(environment);
     }

@@ -10,21 +10,21 @@ const WHILE: u64 = 4_000_000;
 /// Cycles of the counter in a second, and the second since 1970 in which it was 0. Interrupts are
 /// off, and the clock of slices has not started.
 pub fn measure() -> (u64, u64) {
-    // A host that stops the machine between two instructions lets both clocks go on: of three
-    // measurements the one in the middle is near.
-    let mut measured = [(); 3].map(|()| frequency());
-    measured.sort_unstable();
-    let frequency = measured[1];
+    // A host that stops the machine between two instructions lets both clocks go on, and how far is
+    // read at two moments: the measurement that took the least time was disturbed least.
+    let measured = [(); 5].map(|()| frequency());
+    let (_, frequency) = measured.into_iter().min().unwrap_or((0, BUS));
     let passed = registers::time() / frequency;
     (frequency, battery().saturating_sub(passed))
 }
 
-fn frequency() -> u64 {
+/// How many cycles of the counter a measurement took, and how many are a second by it.
+fn frequency() -> (u64, u64) {
     let start = registers::time();
     let passed = interrupts::measure(|| while registers::time() - start < WHILE {});
     let cycles = registers::time() - start;
     let second = u128::from(cycles) * u128::from(BUS) / u128::from(passed.max(1));
-    u64::try_from(second).unwrap_or(u64::MAX).max(1)
+    (cycles, u64::try_from(second).unwrap_or(u64::MAX).max(1))
 }
 
 const SECONDS: u8 = 0;

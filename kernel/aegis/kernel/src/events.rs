@@ -84,17 +84,16 @@ pub fn leave_if_stopping() {
 /// Slices after which a processor looks for what is due, beside its ticks.
 const DUE: u64 = 8;
 
-/// Looks for what is due. Whether frames were worked off, which may have taken long.
-fn look(processor: usize) -> bool {
+/// Looks for what is due.
+fn look(processor: usize) {
     books().due(processor);
     if processor != 0 {
-        return false;
+        return;
     }
     books().alarms();
     console::look();
-    let frames = network::look();
+    network::look();
     disk::tick();
-    frames
 }
 
 /// Tells who runs here of a device's event at once, if it wants that and its slice is not over.
@@ -123,11 +122,11 @@ fn tick(frame: &mut Frame) {
     }
     let processor = local::this().processor();
     let tick = books().tick(processor);
-    if look(processor) {
-        // Whoever is told now has a slice's time to yield, and not what the frames left of it: the
-        // next tick may be waiting already, and would count as time in excess.
-        handler::slice_begins();
-    }
+    look(processor);
+    // Whoever is told now has a slice's time to yield, and not what was left of it here: the next
+    // tick may be waiting already, after much to do or on a host that has stopped the machine, and
+    // would count as time in excess.
+    handler::slice_begins();
     let Some(environment) = frame.is_users().then(switch::current).flatten() else {
         return;
     };

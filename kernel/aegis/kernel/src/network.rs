@@ -137,10 +137,10 @@ pub fn interrupt() {
 }
 
 /// Looks for what is due, on processor 0 after each slice or some of them: an interrupt may have
-/// been lost, or not been wanted. Whether frames had come.
-pub fn look() -> bool {
+/// been lost, or not been wanted.
+pub fn look() {
     let Some(network) = NETWORK.get() else {
-        return false;
+        return;
     };
     network.left.store(AT_ONCE, Relaxed);
     let dead = {
@@ -148,17 +148,16 @@ pub fn look() -> bool {
         departures.take_back();
         departures.is_stuck()
     };
-    let some = network.receive();
+    network.receive();
     network.tell_nonsense();
     if dead || hold(&network.arrivals).channel.queue().is_dead() {
         network.renew();
     }
-    some
 }
 
 impl Network {
-    /// Works off frames that came. Whether there were some.
-    fn receive(&self) -> bool {
+    /// Works off frames that came.
+    fn receive(&self) {
         let mut some = false;
         while let Some((page, length)) = self.next() {
             arrive(page, length);
@@ -168,7 +167,6 @@ impl Network {
         if some {
             hold(&self.arrivals).channel.notify();
         }
-        some
     }
 
     /// The next frame: its page, and its length.

@@ -400,6 +400,27 @@ fn the_root_can_end() {
     assert_eq!(books.machine.dying.load(Relaxed), 0, "nobody ends twice");
 }
 
+/// Whoever sees that somebody is dead finds why, and where.
+#[test]
+fn who_ends_has_a_reason() {
+    let memory = world::machine(256);
+    let (one, two) = (memory.processor(0), memory.processor(1));
+    for at in 0..300 {
+        let a = child(&one.books(), ROOT, SMALL);
+        std::thread::scope(|scope| {
+            scope.spawn(|| one.books().end(a, end::EXCEPTION, at));
+            let books = two.books();
+            while books.lives(a) {
+                core::hint::spin_loop();
+            }
+            let record = books.environment(a);
+            assert_eq!(record.ended.load(Relaxed), end::EXCEPTION);
+            assert_eq!(record.ended_at.load(Relaxed), at);
+        });
+        reap(&one.books());
+    }
+}
+
 /// Whoever claims an environment for a call gives back the claim that it found, so a thaw in
 /// between would be lost: it is refused.
 #[test]
