@@ -174,7 +174,7 @@ impl Registry {
         self.slots[slot].body = Some(next);
         self.slots[slot].next = None;
         self.is_no_more(slot, body.made);
-        self.serves_no_more(slot);
+        self.serves_no_more(slot, 0);
         self.of[usize::from(next.made.environment) % ENVIRONMENTS] = slot as u8 + 1;
         if let Some(mailbox) = self.mailbox(slot) {
             mailbox.signals.fetch_or(signals, Relaxed);

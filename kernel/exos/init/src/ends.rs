@@ -33,7 +33,7 @@ impl Registry {
         };
         record.ran_before.fetch_add(body.made.ran(), Relaxed);
         self.is_no_more(slot, body.made);
-        self.serves_no_more(slot);
+        self.serves_no_more(slot, status);
         self.slots[slot].body = None;
         self.slots[slot].next = None;
         self.trees.give(now.tree, What::Slices, now.slices);

@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 use postern_aegis::abi::HOLDINGS as ALL;
 use postern_aegis::abi::call::{HOLDINGS, NAME_NOBODY, RIGHT_READ, RIGHT_WRITE};
 use postern_aegis::disk::{self, range};
-use postern_aegis::{ROOT, books, calls};
+use postern_aegis::{ROOT, books, calls, println};
 use postern_exos_abi::disk::{PART, of_files};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::request;
@@ -127,14 +127,20 @@ impl Registry {
         }
     }
 
-    /// A process's environment is no more, and what it offered neither.
-    pub(crate) fn serves_no_more(&mut self, slot: usize) {
+    /// A process's environment is no more, and what it offered neither: its clients see that there is
+    /// no service any more, so why is said here.
+    pub(crate) fn serves_no_more(&mut self, slot: usize, status: u32) {
         self.came(slot);
         let (pid, Some(services)) = (self.pid(slot), self.services) else {
             return;
         };
         let own = |one: &&Service| one.pid.load(Relaxed) == pid;
         for one in services.all.iter().filter(own) {
+            let name: [u8; NAME] = core::array::from_fn(|at| one.name.0[at].load(Relaxed));
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            if let (signal @ 1.., Ok(name)) = (status & 0x7f, core::str::from_utf8(name)) {
+                println!("init: signal {signal} ended the server of {name}");
+            }
             // What it has asked of the disk is done still; nobody asks more.
             if is_of(one, ROOT_OF_FILES) {
                 let _ = calls::rename_holding(DISK, NAME_NOBODY, NAME_NOBODY);

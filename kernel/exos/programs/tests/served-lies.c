@@ -153,9 +153,12 @@ static int asks(int round)
 			execve(path, (char *[]){ path, NULL }, environ);
 			_exit(0);
 		}
-		usleep(500);
-		kill(child, SIGKILL);
-		waitpid(child, NULL, 0);
+		/* There may be no room for it: then -1 would be everybody. */
+		if (child > 0) {
+			usleep(500);
+			kill(child, SIGKILL);
+			waitpid(child, NULL, 0);
+		}
 	}
 	if (file >= 0)
 		close(file);
