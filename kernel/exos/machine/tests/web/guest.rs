@@ -118,10 +118,10 @@ impl Guest {
         ask(&mut stream, request, body)
     }
 
-    /// Has the shell go on that `waits`, until it says a line.
+    /// Has the shell go on that `waits`, until it has said a line and waits again.
     pub fn next(&self, line: &str) {
         drop(TcpStream::connect(("127.0.0.1", self.ports[1])).expect("a connection"));
-        self.hears(&[line]);
+        self.hears(&[line, "echod: port 7"]);
     }
 
     /// Ends the machine, which must have gone on until then.
