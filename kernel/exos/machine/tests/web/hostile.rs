@@ -114,7 +114,14 @@ fn nobody_keeps_others_from_being_served() {
     well();
     let mut idle: Vec<_> = (0..100).map(|_| guest.connect()).collect();
     thread::sleep(Duration::from_millis(1500));
-    well();
+    // All places are taken, so whoever has been silent for a second may lose its own; and on a busy
+    // host that is anybody, who asks again then.
+    let is_served = || {
+        let mut stream = guest.connect();
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).is_ok() && all(stream).starts_with("HTTP/1.1 200 ")
+    };
+    assert!((0..5).any(|_| is_served()));
     idle.clear();
     // One of them goes on.
     let answer = read(&mut waiting[0], false);
