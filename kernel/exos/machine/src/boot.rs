@@ -26,6 +26,9 @@ pub struct Arguments {
     /// How many processors
     #[arg(short, long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
     processors: u32,
+    /// Mebibytes of memory; the archive of all programs takes 110 of them
+    #[arg(short, long, default_value_t = 256, value_name = "MIB", value_parser = clap::value_parser!(u32).range(32..=512))]
+    memory: u32,
     /// Count instructions: a nanosecond of the machine's is one, and every run is the same
     #[arg(short, long)]
     counted: bool,
@@ -110,6 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let software = software::prepare(&files, folder.path())?;
     let mut machine = Machine {
         processors: arguments.processors,
+        memory: arguments.memory,
         counted: arguments.counted,
         network: arguments.network == Network::Peer,
         user: (arguments.network == Network::User).then(|| User {

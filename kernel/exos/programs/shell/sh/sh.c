@@ -93,6 +93,7 @@ int main(int count, char **arguments)
 	signal(SIGINT, SIG_IGN);
 	/* The machine has begun with this shell: first what whoever set it up wants done then. */
 	if (begins)
-		run_text("if [ -f /etc/rc ]; then . /etc/rc; elif [ -f /bin/rc ]; then . /bin/rc; fi");
+		run_text("export HOME=\"${HOME:-/}\"\n"
+			 "if [ -f /etc/rc ]; then . /etc/rc; elif [ -f /bin/rc ]; then . /bin/rc; fi");
 	leave_shell(run_input(input_of_terminal()));
 }

@@ -284,6 +284,24 @@ pub unsafe extern "C" fn times(to: *mut [u64; 4]) -> u64 {
     own::ticks()
 }
 
+/// What this process (0) or its children (-1) used, as newlib's `struct rusage` has it: seconds and
+/// microseconds of a user's and of the system's time, of which there is none.
+///
+/// # Safety
+/// Four words of the caller's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getrusage(who: c_int, to: *mut [u64; 4]) -> c_int {
+    let [own, children] = own::times();
+    let used = match who {
+        0 => own,
+        -1 => children,
+        _ => return answer(Err(errno::INVAL)),
+    };
+    // SAFETY: the caller says so.
+    unsafe { to.write([used / 1000, used % 1000 * 1000, 0, 0]) };
+    0
+}
+
 /// # Safety
 /// Two words of the caller's, or null.
 #[unsafe(no_mangle)]

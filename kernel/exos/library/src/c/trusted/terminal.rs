@@ -2,6 +2,8 @@
 
 use core::ffi::c_int;
 
+use postern_exos_abi::errno;
+
 use crate::c::trusted::answer;
 use crate::files::{console, descriptors};
 
@@ -44,4 +46,10 @@ pub unsafe extern "C" fn tcsetattr(number: c_int, _when: c_int, from: *const Ter
             .map(|()| console::set_mode(unsafe { from.read() }.flags[LOCAL]))
             .map(|()| 0),
     )
+}
+
+/// What there is to be asked of devices in ways of their own: nothing.
+#[unsafe(no_mangle)]
+extern "C" fn ioctl(number: c_int) -> c_int {
+    answer(descriptors::get(number).and(Err(errno::NOTTY)))
 }
