@@ -119,7 +119,7 @@ pub enum EmulatorError {
 pub const DISK: u64 = 16 << 20;
 
 /// What a machine has on the host while it runs.
-struct Attached {
+pub(crate) struct Attached {
     options: Vec<OsString>,
     _peer: Option<Peer>,
     _folder: Option<tempfile::TempDir>,
@@ -175,7 +175,7 @@ impl Machine {
     }
 
     /// Makes network and disk on the host.
-    fn attach(&self) -> std::io::Result<Attached> {
+    pub(crate) fn attach(&self) -> std::io::Result<Attached> {
         let mut attached = Attached {
             options: Vec::new(),
             _peer: None,
@@ -213,6 +213,19 @@ impl Machine {
         Ok(attached)
     }
 
+    /// The emulator with the serial port at its own input and output, ended at the limit.
+    pub(crate) fn command(&self, software: &Software, attached: &Attached) -> Command {
+        let mut command = Command::new("timeout");
+        command
+            .args(["--foreground", "-k", "5"])
+            .arg(self.limit.as_secs().max(1).to_string())
+            .arg("qemu-system-x86_64")
+            .args(self.options(software))
+            .args(&attached.options)
+            .args(["-serial", "stdio"]);
+        command
+    }
+
     /// Runs until the machine ends, and hands over each line as it is said.
     pub fn run(
         &self,
@@ -221,13 +234,8 @@ impl Machine {
     ) -> Result<Ended, EmulatorError> {
         let begun = Instant::now();
         let attached = self.attach().map_err(EmulatorError::Devices)?;
-        let mut child = Command::new("timeout")
-            .args(["--foreground", "-k", "5"])
-            .arg(self.limit.as_secs().max(1).to_string())
-            .arg("qemu-system-x86_64")
-            .args(self.options(software))
-            .args(&attached.options)
-            .args(["-serial", "stdio"])
+        let mut child = self
+            .command(software, &attached)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
