@@ -169,7 +169,8 @@ exos: setup-exos
 	@mkdir -p $(dir $(DISK))
 	@$(EXOS) boot --disk $(DISK) $(ARGS)
 
-# The paper's experiments, programs as nobody wants them, and a shell.
+# A shell with a disk, a web server with code of others, the paper's experiments, and programs as
+# nobody wants them; it ends by itself.
 exos-demo: setup-exos
 	@$(EXOS) demo $(ARGS)
 

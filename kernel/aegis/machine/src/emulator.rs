@@ -119,7 +119,7 @@ pub enum EmulatorError {
 pub const DISK: u64 = 16 << 20;
 
 /// What a machine has on the host while it runs.
-struct Attached {
+pub(crate) struct Attached {
     options: Vec<OsString>,
     _peer: Option<Peer>,
     _folder: Option<tempfile::TempDir>,
@@ -175,7 +175,7 @@ impl Machine {
     }
 
     /// Makes network and disk on the host.
-    fn attach(&self) -> std::io::Result<Attached> {
+    pub(crate) fn attach(&self) -> std::io::Result<Attached> {
         let mut attached = Attached {
             options: Vec::new(),
             _peer: None,
@@ -213,45 +213,39 @@ impl Machine {
         Ok(attached)
     }
 
+    /// The emulator with the serial port at its own input and output, ended at the limit.
+    pub(crate) fn command(&self, software: &Software, attached: &Attached) -> Command {
+        // No machine outlives who started it, even if that is killed.
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--pdeathsig", "TERM", "timeout", "--foreground", "-k", "5"])
+            .arg(self.limit.as_secs().max(1).to_string())
+            .arg("qemu-system-x86_64")
+            .args(self.options(software))
+            .args(&attached.options)
+            .args(["-serial", "stdio"]);
+        command
+    }
+
     /// Runs until the machine ends, and hands over each line as it is said.
     pub fn run(
         &self,
         software: &Software,
         mut heard: impl FnMut(&str),
     ) -> Result<Ended, EmulatorError> {
-        self.talk(software, |line| {
-            heard(line);
-            ""
-        })
-    }
-
-    /// The same, and what is answered to a line is typed.
-    pub fn talk<'a>(
-        &self,
-        software: &Software,
-        mut heard: impl FnMut(&str) -> &'a str,
-    ) -> Result<Ended, EmulatorError> {
         let begun = Instant::now();
         let attached = self.attach().map_err(EmulatorError::Devices)?;
-        // No machine outlives who started it, even if that is killed.
-        let mut child = Command::new("setpriv")
-            .args(["--pdeathsig", "TERM", "timeout", "--foreground", "-k", "5"])
-            .arg(self.limit.as_secs().max(1).to_string())
-            .arg("qemu-system-x86_64")
-            .args(self.options(software))
-            .args(&attached.options)
-            .args(["-serial", "stdio"])
+        let mut child = self
+            .command(software, &attached)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| EmulatorError::Start("setpriv", error))?;
-        // So little that a pipe takes it whether it is read or not.
-        let mut keys = child.stdin.take();
-        let mut types = |typed: &str| match &mut keys {
-            Some(keys) => keys.write_all(typed.as_bytes()),
-            None => Ok(()),
-        };
-        types(&self.typed).map_err(EmulatorError::Serial)?;
+        // So little that a pipe takes it whether it is read or not; its end is the line's.
+        if let Some(mut line) = child.stdin.take() {
+            line.write_all(self.typed.as_bytes())
+                .map_err(EmulatorError::Serial)?;
+        }
         let mut lines = Vec::new();
         if let Some(serial) = child.stdout.take() {
             let mut serial = BufReader::new(serial);
@@ -263,11 +257,7 @@ impl Machine {
             {
                 let line = String::from_utf8_lossy(&bytes);
                 let line = line.trim_end_matches(['\r', '\n']);
-                let answer = heard(line);
-                // Whoever ended meanwhile reads nothing more.
-                if !answer.is_empty() && types(answer).is_err() {
-                    println!("nobody reads {answer:?}");
-                }
+                heard(line);
                 lines.push(line.to_owned());
                 bytes.clear();
             }

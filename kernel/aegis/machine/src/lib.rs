@@ -13,6 +13,7 @@
 //! | [`images`] | images for the kernel's judge, with what it is to say |
 //! | [`status`] | what the machine's exit status means |
 //! | [`emulator`] | QEMU: options, lines of the serial port, its end |
+//! | [`session`] | a machine with somebody at its serial line |
 //! | [`peer`] | the other side of the machine's network |
 //! | [`count`] | a run in which heavy instructions are counted |
 //! | [`said`] | lines that programs say for this side |
@@ -44,6 +45,7 @@ pub mod plot;
 pub mod program;
 pub mod reference;
 pub mod said;
+pub mod session;
 pub mod software;
 pub mod status;
 pub mod symbols;

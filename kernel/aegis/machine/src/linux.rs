@@ -77,7 +77,8 @@ impl Linux {
         self.read(&ended, &counts)
     }
 
-    fn software(&self, initial: PathBuf) -> Result<Software, LinuxError> {
+    /// The kernel with a first file system.
+    pub fn software(&self, initial: PathBuf) -> Result<Software, LinuxError> {
         let kernel = self.kernel();
         let kernel = kernel.ok_or_else(|| LinuxError::Kernel(self.version.clone()))?;
         let mut line =

@@ -8,7 +8,7 @@ use postern_aegis_machine::compare::Options;
 use postern_aegis_machine::figures::Report;
 use postern_aegis_machine::plot;
 use postern_aegis_machine::said::Trace;
-use postern_exos_machine::{budgets, build, figures, linux, measure, place, schedules};
+use postern_exos_machine::{budgets, build, cold, figures, linux, measure, place, schedules};
 
 /// Count instructions of the paper's experiments, and of the same programs under Linux
 #[derive(Args)]
@@ -32,11 +32,15 @@ pub fn run(Arguments { options, only }: &Arguments) -> Result<bool, Box<dyn Erro
     build::all()?;
     let folder = place::target();
     progress("counting ExOS' instructions");
-    let measured = measure::all(only, &folder)?;
+    let mut measured = measure::all(only, &folder)?;
     if options.bless {
         budgets::bless(&measured.figures)?;
         progress("the budgets are what was counted");
         return Ok(true);
+    }
+    if cold::NAME.contains(only.as_str()) {
+        let figure = cold::of_exos(&folder)?;
+        measured.figures.insert(cold::NAME.to_owned(), figure);
     }
     let others = options.others(progress, |system| linux::measure(system, &folder))?;
     let report = Report {

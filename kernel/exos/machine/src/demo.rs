@@ -1,16 +1,19 @@
-//! `demo`: a script of the shell that shows what there is, then Figure 3 of the paper, run and
-//! drawn.
+//! `demo`: a shell with a disk and a web server, then a script of the shell that shows what programs
+//! have, then Figure 3 of the paper, run and drawn.
+
+mod outside;
+mod served;
 
 use std::error::Error;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use postern_aegis_machine::emulator::Machine;
 use postern_aegis_machine::plot;
 use postern_exos_machine::{build, extensions, place, programs, schedules, software};
 
-/// Run a script that shows what there is, and the paper's Figure 3, whose shares are drawn
+/// Show what there is: a shell, a disk, a web server with code of others, and the paper's experiments
 #[derive(Args)]
 pub struct Arguments {
     /// How many processors
@@ -27,12 +30,21 @@ const PROGRAM: &str = "figure3";
 /// A program of the script that is there with both page tables.
 const BOTH: &str = "cat";
 
-/// Runs both.
+/// Runs everything.
 pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     eprintln!("exos-machine: building");
     build::all()?;
-    let well = script(arguments)?;
-    Ok(figure(arguments)? && well)
+    let begun = Instant::now();
+    println!("ExOS: what an operating system does, as a library in each program.");
+    println!("Lines with a bar are the machine's serial line; the rest is this side.\n");
+    served::run(arguments.processors)?;
+    let well = script(arguments)? & figure(arguments)?;
+    let seconds = begun.elapsed().as_secs();
+    match well {
+        true => println!("All of it held, in {seconds} seconds. `make exos` boots to the shell."),
+        false => println!("Not all of it held: see above."),
+    }
+    Ok(well)
 }
 
 /// The script: processes, pagers, extensions, ends.
@@ -52,9 +64,21 @@ fn script(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         limit: Duration::from_secs(120),
         ..Machine::default()
     };
-    let ended = machine.run(&software, |line| println!("{line}"))?;
-    eprintln!("exos-machine: {}", ended.status);
-    println!();
+    let print = |line: &str| {
+        // Its own headings have numbers.
+        let number = line
+            .split_once(". ")
+            .map(|(number, _)| number.parse::<u32>());
+        if line.starts_with("aegis: ") {
+            return;
+        }
+        match line.is_empty() || matches!(number, Some(Ok(_))) {
+            true => println!("{line}"),
+            false => println!("  | {line}"),
+        }
+    };
+    let ended = machine.run(&software, print)?;
+    println!("  {}\n", ended.status);
     Ok(ended.status.is_well())
 }
 
@@ -72,6 +96,7 @@ fn figure(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         limit: Duration::from_secs(60),
         ..Machine::default()
     };
+    println!("13. Figure 3 of the paper: a scheduler of the program's own gives 3 : 2 : 1.");
     let ended = machine.run(&software, |_| {})?;
     let schedules = schedules::among(&ended.lines);
     if schedules.is_empty() {
@@ -84,6 +109,6 @@ fn figure(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         print!("{}", schedules::text(schedule));
         println!("\nThe same as a picture: {}\n", path.display());
     }
-    eprintln!("exos-machine: {}", ended.status);
+    println!("  {}\n", ended.status);
     Ok(ended.status.is_well() && !schedules.is_empty())
 }

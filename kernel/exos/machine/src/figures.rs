@@ -2,6 +2,7 @@
 //!
 //! No row may take more instructions than Linux's.
 
+use crate::cold;
 use postern_aegis_machine::figures::{Row, Table, only_aegis, row as unheld};
 
 /// A row that may not take more than Linux's.
@@ -89,5 +90,9 @@ pub const TABLES: &[Table] = &[
             row("fork, exit, wait", "fork"),
             row("fork, exec of a small program, wait", "fork-exec"),
         ],
+    },
+    Table {
+        title: "A cold start, firmware included",
+        rows: &[row("from the machine's start to the prompt", cold::NAME)],
     },
 ];

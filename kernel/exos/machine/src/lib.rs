@@ -16,6 +16,8 @@
 //! | [`ganesha`] | a server of NFS for tests |
 //! | [`measure`] | ExOS' own figures |
 //! | [`schedules`] | Figure 3, as a program says it |
+//! | [`executed`] | instructions that a machine executes, for others to look at |
+//! | [`cold`] | a cold start, of ExOS and of Linux |
 //! | [`linux`] | the same programs under Linux |
 //! | [`budgets`] | what experiments take, exactly |
 //! | [`figures`] | ExOS and Linux beside each other, as the paper's tables have them |
@@ -24,8 +26,10 @@
 pub mod budgets;
 pub mod build;
 pub mod cc;
+pub mod cold;
 pub mod conformance;
 pub mod each;
+pub mod executed;
 pub mod extensions;
 pub mod figures;
 pub mod ganesha;

@@ -9,7 +9,7 @@ use postern_aegis_machine::emulator;
 use postern_aegis_machine::linux::{Baseline, Linux, LinuxError};
 use postern_aegis_machine::place::repository;
 
-use crate::programs;
+use crate::{cold, programs};
 
 /// What the programs take there.
 pub fn measure(linux: &Linux, folder: &Path) -> Result<Baseline, LinuxError> {
@@ -35,7 +35,10 @@ pub fn measure(linux: &Linux, folder: &Path) -> Result<Baseline, LinuxError> {
     }
     archive.file("list", list.as_bytes());
     let path = emulator::write(&folder, "first.cpio", &archive.finish());
-    linux.measure_first(path.map_err(file(&folder))?, &folder)
+    let mut baseline = linux.measure_first(path.map_err(file(&folder))?, &folder)?;
+    let cold = cold::of_linux(linux, &folder)?;
+    baseline.figures.insert(cold::NAME.to_owned(), cold);
+    Ok(baseline)
 }
 
 fn file(path: &Path) -> impl FnOnce(std::io::Error) -> LinuxError {

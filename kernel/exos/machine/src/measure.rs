@@ -10,6 +10,7 @@ use postern_aegis_machine::said::{self, Figures, Trace};
 use postern_aegis_machine::status::Status;
 use thiserror::Error;
 
+use crate::executed::ExecutedError;
 use crate::extensions::{self, ExtensionsError};
 use crate::programs::{self, INVERTED, Program, ProgramsError};
 use crate::schedules;
@@ -30,6 +31,9 @@ pub enum MeasureError {
     /// It cannot be run and counted.
     #[error(transparent)]
     Count(#[from] CountError),
+    /// Its start cannot be counted.
+    #[error(transparent)]
+    Executed(#[from] ExecutedError),
     /// A program did not come to its end.
     #[error("{program}: {status}; it said:\n{said}")]
     Failed {

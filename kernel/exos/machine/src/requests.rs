@@ -7,7 +7,6 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use postern_aegis_machine::emulator::{self, EmulatorError, Machine, Software, Us
 use postern_aegis_machine::linux::Linux;
 use thiserror::Error;
 
+use crate::executed::{self, Executed, ExecutedError};
 use crate::place::repository;
 use crate::programs::{self, ProgramsError};
 use crate::software::{self, SoftwareError};
@@ -23,9 +23,9 @@ use crate::software::{self, SoftwareError};
 /// Why there are no figures.
 #[derive(Debug, Error)]
 pub enum RequestsError {
-    /// A program or the plugin cannot be compiled.
-    #[error("{0} cannot be compiled: {1}")]
-    Compiler(String, String),
+    /// A program or the plugin cannot be compiled, or nothing be counted.
+    #[error(transparent)]
+    Executed(#[from] ExecutedError),
     /// There are no programs.
     #[error(transparent)]
     Programs(#[from] ProgramsError),
@@ -44,7 +44,10 @@ pub enum RequestsError {
 }
 
 /// Sizes of files, and how often each is asked for.
-pub const SIZES: [(usize, u32); 3] = [(1024, 2000), (100 << 10, 200), (4 << 20, 8)];
+pub const SIZES: [(usize, u32); 4] = [(1024, 2000), (100 << 10, 200), (4 << 20, 8), (SUSTAINED, 4)];
+
+/// Bytes of the file that shows what a transfer takes once it goes on.
+pub const SUSTAINED: usize = 16 << 20;
 
 /// What one size took.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,21 +63,6 @@ pub struct Took {
 fn file(what: &Path) -> impl FnOnce(std::io::Error) -> RequestsError {
     let what = what.display().to_string();
     move |error| RequestsError::File(what, error)
-}
-
-/// Compiles a source of `bench/exos`.
-fn compiled(name: &str, words: &[&str], to: &Path) -> Result<(), RequestsError> {
-    let mut command = Command::new("gcc");
-    command.args(["-O2", "-Wall", "-Wextra"]).args(words);
-    command.arg(repository().join("bench/exos").join(name));
-    let output = command.arg("-o").arg(to).output().map_err(file(to))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let words = String::from_utf8_lossy(&output.stderr).into_owned();
-            Err(RequestsError::Compiler(name.to_owned(), words))
-        }
-    }
 }
 
 fn body(size: usize) -> Vec<u8> {
@@ -155,7 +143,7 @@ fn linux(system: &Linux, folder: &Path) -> Result<Software, RequestsError> {
         }
     }
     let init = folder.join("nginx-init");
-    compiled("nginx.c", &["-static", "-s"], &init)?;
+    executed::compiled("nginx.c", &["-static", "-s"], &init)?;
     put("init", &init)?;
     put("nginx.conf", &repository().join("bench/exos/nginx.conf"))?;
     archive.file("etc/passwd", b"root:x:0:0:root:/:/bin/sh\n");
@@ -203,17 +191,10 @@ fn measure(
     software: &Software,
     folder: &Path,
 ) -> Result<Vec<Took>, RequestsError> {
-    let (plugin, counter) = (folder.join("executed.so"), folder.join("executed"));
-    compiled(
-        "executed.c",
-        &["-shared", "-fPIC", "-fvisibility=hidden"],
-        &plugin,
-    )?;
-    let _ = std::fs::remove_file(&counter);
+    let (executed, more) = Executed::new(folder)?;
     let listener = TcpListener::bind("127.0.0.1:0").map_err(file(folder))?;
     let port = listener.local_addr().map_err(file(folder))?.port();
     drop(listener);
-    let option = format!("{},to={}", plugin.display(), counter.display());
     let machine = Machine {
         memory: 512,
         limit: Duration::from_secs(120),
@@ -221,20 +202,12 @@ fn measure(
             forwards: vec![(port, 80)],
             restricted: true,
         }),
-        more: vec!["-plugin".into(), option.into()],
+        more,
         ..Machine::default()
     };
     let software = software.clone();
     // It ends with this process, or at its limit.
     thread::spawn(move || machine.run(&software, |_| ()));
-    let executed = || {
-        let bytes = std::fs::read(&counter).map_err(file(&counter))?;
-        Ok::<u64, RequestsError>(
-            bytes
-                .first_chunk()
-                .map_or(0, |word| u64::from_le_bytes(*word)),
-        )
-    };
     let silent = |error: std::io::Error| RequestsError::Silent(name, error.to_string());
     let mut piece = vec![0; 256 << 10];
     let connect = || {
@@ -258,24 +231,24 @@ fn measure(
     };
     // What the system does by itself after its start is over.
     thread::sleep(Duration::from_secs(5));
-    let (before, began) = (executed()?, Instant::now());
+    let (before, began) = (executed.all()?, Instant::now());
     thread::sleep(Duration::from_secs(3));
-    let idle = (executed()? - before) as f64 / began.elapsed().as_secs_f64();
+    let idle = (executed.all()? - before) as f64 / began.elapsed().as_secs_f64();
     let mut all = Vec::new();
     for (size, count) in SIZES {
         // The first ones find nothing in caches.
         for _ in 0..count / 4 + 1 {
             ask(&mut stream, size, &mut piece).map_err(silent)?;
         }
-        let (before, began) = (executed()?, Instant::now());
+        let (before, began) = (executed.all()?, Instant::now());
         for _ in 0..count {
             ask(&mut stream, size, &mut piece).map_err(silent)?;
         }
         let took = began.elapsed();
-        let executed = (executed()? - before) as f64 - idle * took.as_secs_f64();
+        let count_of = (executed.all()? - before) as f64 - idle * took.as_secs_f64();
         all.push(Took {
             size,
-            instructions: (executed / f64::from(count)).max(0.0) as u64,
+            instructions: (count_of / f64::from(count)).max(0.0) as u64,
             time: (took.as_nanos() / u128::from(count)) as u64,
         });
     }

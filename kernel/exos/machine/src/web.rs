@@ -4,7 +4,8 @@ use std::error::Error;
 
 use clap::Args;
 use postern_aegis_machine::linux::Linux;
-use postern_exos_machine::{build, place, requests};
+use postern_exos_machine::requests::{self, SUSTAINED, Took};
+use postern_exos_machine::{build, place};
 
 /// Count instructions of requests to the web server, and of the same to nginx under Linux
 #[derive(Args)]
@@ -32,24 +33,39 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
             Vec::new()
         }
     };
-    println!("bytes     ExOS, instructions   MB/s   nginx, instructions   MB/s   ratio");
+    println!(
+        "A request for a file, over a connection that stays open: instructions of the machine,"
+    );
+    println!(
+        "and the same for each KiB of it; MB/s are of the emulator, by this machine's clock.\n"
+    );
+    println!("bytes            ExOS  a KiB   MB/s        nginx  a KiB   MB/s   ratio  goal");
     for (at, own) in own.iter().enumerate() {
-        let rate = |time: u64| own.size as f64 * 1000.0 / time.max(1) as f64;
-        print!(
-            "{:<9} {:>18} {:>6.1}",
-            own.size,
-            own.instructions,
-            rate(own.time)
-        );
+        print!("{:<9}{}", own.size, columns(own));
         if let Some(other) = other.get(at) {
+            let verdict = match own.instructions <= other.instructions {
+                true => "met",
+                false => "MISSED",
+            };
             let ratio = other.instructions as f64 / own.instructions.max(1) as f64;
-            print!(
-                "{:>22} {:>6.1} {ratio:>7.1}",
-                other.instructions,
-                rate(other.time)
-            );
+            print!("{}{ratio:>8.1}  not more  {verdict}", columns(other));
         }
-        println!();
+        println!("{}", sustained(own));
     }
     Ok(true)
+}
+
+/// Which row shows what goes on.
+fn sustained(took: &Took) -> &'static str {
+    match took.size == SUSTAINED {
+        true => "  (a sustained transfer)",
+        false => "",
+    }
+}
+
+/// Instructions, those of a KiB, and the rate.
+fn columns(took: &Took) -> String {
+    let of_one = took.instructions as f64 * 1024.0 / took.size.max(1) as f64;
+    let rate = took.size as f64 * 1000.0 / took.time.max(1) as f64;
+    format!("{:>12} {of_one:>6.0} {rate:>6.1}", took.instructions)
 }

@@ -208,26 +208,29 @@ fn the_console_has_a_foreground() {
         "spin\n",
     ];
     // Once each program runs.
-    let mut later = [
+    let later = [
         "\x03echo seven\nspin | cat | cat\n",
         "\x03echo eight\ncat\nnine\n\x04echo ten\n\x04",
-    ]
-    .into_iter();
+    ];
     let machine = Machine {
         counted: true,
         limit: Duration::from_secs(30),
-        typed: typed.concat(),
         ..Machine::default()
     };
-    let answer = |line: &str| match line == "spins" {
-        true => later.next().unwrap_or_default(),
-        false => "",
-    };
-    let ended = machine.talk(&software, answer).expect("a machine");
-    let said = ended.lines.join("\n");
-    assert!(ended.status.is_well(), "{}: {said}", ended.status);
+    let mut session = machine.start(&software).expect("a machine");
+    session.types(&typed.concat()).expect("typing");
+    let mut said = String::new();
+    for more in later {
+        said += &session
+            .hears("spins\n", Duration::from_secs(30))
+            .expect("it runs");
+        session.types(more).expect("typing");
+    }
+    let (rest, status) = session.ends().expect("its end");
+    said += &rest;
+    assert!(status.is_well(), "{status}: {said}");
     let words = "one two three four five six seven eight nine ten";
-    let mut lines = ended.lines.iter();
+    let mut lines = said.lines();
     for word in words.split(' ') {
         assert!(lines.any(|line| line == word), "{word} in\n{said}");
     }

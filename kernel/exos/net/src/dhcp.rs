@@ -60,6 +60,8 @@ struct Said {
     gateway: Option<Ipv4Addr>,
     servers: [Option<Ipv4Addr>; SERVERS],
     seconds: [Option<u32>; 3],
+    /// Where options go on: bits of option 52.
+    more: u8,
 }
 
 /// Reads the answer to a message of a number.
@@ -75,24 +77,36 @@ fn read(bytes: &[u8], number: u32, hardware: Hardware) -> Option<Said> {
         address: frame::address(bytes, 16).filter(|address| is_host(*address)),
         ..Said::default()
     };
-    let mut rest = bytes.get(OPTIONS..)?;
-    // An option is a byte, a length and so many bytes; 0 is none, 255 the end.
-    while let [code, behind @ ..] = rest {
-        match *code {
-            0 => rest = behind,
-            255 => break,
-            code => {
-                let (length, behind) = behind.split_first()?;
-                let value = behind.get(..usize::from(*length))?;
-                said.option(code, value);
-                rest = behind.get(usize::from(*length)..)?;
-            }
+    said.options(bytes.get(OPTIONS..)?)?;
+    // Options may go on where names of a file and of the server are otherwise.
+    let more = said.more;
+    for (bit, place) in [(1, 108..236), (2, 44..108)] {
+        if more & bit != 0 {
+            said.options(bytes.get(place)?)?;
         }
     }
     (said.kind != 0).then_some(said)
 }
 
 impl Said {
+    /// Reads options: each is a byte, a length and so many bytes; 0 is none, 255 the end. Nothing
+    /// if one is cut off.
+    fn options(&mut self, mut rest: &[u8]) -> Option<()> {
+        while let [code, behind @ ..] = rest {
+            match *code {
+                0 => rest = behind,
+                255 => break,
+                code => {
+                    let (length, behind) = behind.split_first()?;
+                    let value = behind.get(..usize::from(*length))?;
+                    self.option(code, value);
+                    rest = behind.get(usize::from(*length)..)?;
+                }
+            }
+        }
+        Some(())
+    }
+
     fn option(&mut self, code: u8, value: &[u8]) {
         let word = || Some(u32::from_be_bytes(*value.first_chunk()?));
         let address = || frame::address(value, 0).filter(|address| is_host(*address));
@@ -109,6 +123,7 @@ impl Said {
                 }
             }
             51 => self.seconds[2] = word(),
+            52 => self.more = value.first().copied().unwrap_or(0),
             53 => self.kind = value.first().copied().unwrap_or(0),
             54 => self.server = address(),
             58 => self.seconds[0] = word(),
@@ -125,6 +140,14 @@ impl Said {
         if mask.count_ones() != bits || !(1..=30).contains(&bits) {
             return None;
         }
+        // Neither the network itself nor everybody in it; and who forwards is another one, in it.
+        let (address, host) = (self.address?, u32::MAX >> bits);
+        if [0, host].contains(&(u32::from(address) & host)) {
+            return None;
+        }
+        let is_near = |other: &Ipv4Addr| {
+            *other != address && (u32::from(*other) ^ u32::from(address)) & mask == 0
+        };
         let all = self.seconds[2].unwrap_or(u32::MAX).max(SHORTEST);
         let second = self.seconds[1]
             .unwrap_or(all / 8 * 7)
@@ -134,9 +157,9 @@ impl Said {
             .clamp(SHORTEST / 2, second);
         let at = |seconds: u32| now.saturating_add(u64::from(seconds) * SECOND);
         Some(Lease {
-            address: self.address?,
+            address,
             bits: bits as u8,
-            gateway: self.gateway,
+            gateway: self.gateway.filter(is_near),
             servers: self.servers,
             server: self.server?,
             times: [at(first), at(second), at(all)],
@@ -171,6 +194,11 @@ pub struct Client {
     tries: u32,
     /// When it is asked again.
     due: u64,
+    /// How often in a row a server did not give what it had offered, and the last such server.
+    failures: u32,
+    shunned: Option<Ipv4Addr>,
+    /// The last offer, of which others may still come.
+    offer: Option<(Ipv4Addr, Ipv4Addr)>,
 }
 
 /// A message that is to be sent.
@@ -193,6 +221,9 @@ impl Client {
             number,
             tries: 0,
             due: 0,
+            failures: 0,
+            shunned: None,
+            offer: None,
         }
     }
 
@@ -217,11 +248,15 @@ impl Client {
         let nobody = Ipv4Addr::UNSPECIFIED;
         match self.state {
             State::Asks => {
+                if let Some((address, server)) = self.offer.take() {
+                    self.want(now, address, server);
+                    return self.tick(now);
+                }
                 self.again(now);
                 Some(self.message(kind::DISCOVER, nobody, None))
             }
-            State::Wants(..) if self.tries >= TRIES => {
-                self.begin(now);
+            State::Wants(_, server) if self.tries >= TRIES => {
+                self.failed(now, server);
                 self.tick(now)
             }
             State::Wants(address, server) => {
@@ -251,8 +286,40 @@ impl Client {
     fn begin(&mut self, now: u64) {
         self.state = State::Asks;
         self.tries = 0;
+        self.offer = None;
         self.due = now;
         self.number = self.number.wrapping_add(0x9e37_79b9);
+    }
+
+    /// A server did not give what it had offered, or takes it away: everybody is asked, at once the
+    /// first time, and then after 1, 3, 7, 15 and 31 seconds.
+    fn failed(&mut self, now: u64, server: Ipv4Addr) {
+        self.shunned = Some(server);
+        let wait = (SECOND << self.failures.min(5)) - SECOND;
+        self.failures = self.failures.saturating_add(1);
+        self.begin(now + wait);
+    }
+
+    /// Asks a server for what it has offered.
+    fn want(&mut self, now: u64, address: Ipv4Addr, server: Ipv4Addr) {
+        self.state = State::Wants(address, server);
+        self.tries = 0;
+        self.due = now;
+    }
+
+    /// An offer. The first one is taken; but if that went wrong, every other time the last one of a
+    /// second, and the server with which it went wrong only if nobody else offers anything.
+    fn offered(&mut self, now: u64, address: Ipv4Addr, server: Ipv4Addr) {
+        if self.shunned == Some(server) && self.tries <= 1 {
+            return;
+        }
+        if self.failures.is_multiple_of(2) {
+            return self.want(now, address, server);
+        }
+        if self.offer.is_none() {
+            self.due = self.due.min(now + SECOND);
+        }
+        self.offer = Some((address, server));
     }
 
     /// After two seconds, and then twice as long, up to a minute.
@@ -268,20 +335,28 @@ impl Client {
         };
         match (self.state, said.kind) {
             (State::Asks, kind::OFFER) => {
-                if let (Some(address), Some(server)) = (said.address, said.server) {
-                    self.state = State::Wants(address, server);
-                    self.tries = 0;
-                    self.due = now;
+                if let (Some(address), Some(server)) = (said.address, said.server)
+                    && self.tries > 0
+                {
+                    self.offered(now, address, server);
                 }
             }
-            (State::Wants(_, server), kind::ACK) if said.server == Some(server) => {
-                return self.acknowledged(now, &said);
+            (State::Wants(address, server), kind::ACK) if said.server == Some(server) => {
+                let is_same = said.address == Some(address);
+                if is_same && self.acknowledged(now, &said) {
+                    return true;
+                }
+                self.failed(now, server);
             }
             (State::Has(lease), kind::ACK) if said.address == Some(lease.address) => {
                 return self.acknowledged(now, &said);
             }
-            (State::Wants(_, server), kind::NAK) if said.server == Some(server) => self.begin(now),
-            (State::Has(lease), kind::NAK) if said.server == Some(lease.server) => self.begin(now),
+            (State::Wants(_, server), kind::NAK) if said.server == Some(server) => {
+                self.failed(now, server);
+            }
+            (State::Has(lease), kind::NAK) if said.server == Some(lease.server) => {
+                self.failed(now, lease.server);
+            }
             _ => {}
         }
         false
@@ -292,6 +367,7 @@ impl Client {
         if let Some(lease) = lease {
             self.state = State::Has(lease);
             self.due = lease.times[0];
+            (self.failures, self.shunned) = (0, None);
         }
         lease.is_some()
     }

@@ -1,19 +1,19 @@
 # The demonstration: what an operating system does, done by a library in each program's own space.
-echo '1. Processes in a pipeline: fork, exec and pipes are functions of the library.'
+echo '7. Processes in a pipeline: fork, exec and pipes are functions of the library.'
 echo the kernel knows nothing of this | upper
 seq 1000 | cat | wc
 time seq 3
 echo
-echo '2. Two versions of the operating system side by side: linear and inverted page tables, joined by a pipe.'
+echo '8. Two versions of the operating system side by side: linear and inverted page tables, joined by a pipe.'
 seq 20000 | cat-inverted | wc
 echo
-echo '3. A pager of the program itself, against one that evicts what was used longest ago.'
+echo '9. A pager of the program itself, against one that evicts what was used longest ago.'
 pager
 echo
-echo '4. An extension inside of a process: native code of somebody else, confined, called as a function.'
+echo '10. An extension inside of a process: native code of somebody else, confined, called as a function.'
 extension
 echo
-echo '5. Programs as nobody wants them. Each ends with a reason, and the next one runs.'
+echo '11. Programs as nobody wants them. Each ends with a reason, and the next one runs.'
 bad crash
 bad divide
 bad hog
@@ -21,5 +21,5 @@ bad recurse
 bad corrupt
 bad bomb
 echo
-echo '6. All are gone; the shell goes on.'
+echo '12. All are gone; the shell goes on.'
 seq 3 | wc
