@@ -61,7 +61,7 @@ pub const COMPILED: &[(&str, u64)] = &[
 /// twentieth.
 pub const WAITING: &[(&str, u64)] = &[
     ("copy-sum", 1541),
-    ("copy-then-sum", 1833),
+    ("copy-then-sum", 1823),
     ("latency-handler-1", 1784),
     ("latency-handler-2", 1784),
     ("latency-handler-4", 1784),
