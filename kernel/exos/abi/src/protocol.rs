@@ -71,8 +71,8 @@ pub enum Operation {
     /// A lock: node, first byte, bytes (0: all to the end), argument [`lock`]. With
     /// [`lock::ASKS`] → the answer is who is in the way.
     Lock = 20,
-    /// The server ends, if nobody has files of it open ([`errno::BUSY`](crate::errno::BUSY)). Argument
-    /// [`UNMOUNTS`]; of processes with limits of their own it is refused.
+    /// The server ends, if nobody has files of it open ([`errno::BUSY`](crate::errno::BUSY)).
+    /// Argument [`UNMOUNTS`]; of processes with limits of their own it is refused.
     Unmount = 21,
 }
 
