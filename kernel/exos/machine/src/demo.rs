@@ -1,5 +1,5 @@
-//! `demo`: a shell with a disk and a web server, then a script of the shell that shows what programs
-//! have, then Figure 3 of the paper, run and drawn.
+//! `demo`: a shell with a disk and a web server, then a script of the shell that shows what
+//! programs have, then Figure 3 of the paper, run and drawn.
 
 mod outside;
 mod served;
@@ -13,7 +13,7 @@ use postern_aegis_machine::emulator::Machine;
 use postern_aegis_machine::plot;
 use postern_exos_machine::{build, extensions, place, programs, schedules, software};
 
-/// Show what there is: a shell, a disk, a web server with code of others, and the paper's experiments
+/// Show what there is: a shell, a disk, a web server with code of others, the paper's experiments
 #[derive(Args)]
 pub struct Arguments {
     /// How many processors

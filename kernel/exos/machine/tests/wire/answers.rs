@@ -58,8 +58,8 @@ fn answered(guest: &Guest, order: u16) -> Option<Vec<u8>> {
 #[test]
 fn echoes_and_questions_are_answered_while_the_service_stands_still() {
     // Whoever connects to port 7 lets it go on.
-    let script = "kill -STOP $netd\nsleep 2\necho stopped\nechod 7 1\n\
-                  kill -CONT $netd\nsleep 3\nnetstat -s\nkill $netd\nexit\n";
+    let script = "kill -STOP netd\nsleep 1\necho stopped\nechod 7 1\n\
+                  kill -CONT netd\nsleep 2\nnetstat -s\nexit\n";
     let Some(guest) = Guest::boot(script, &[("net", SETTINGS)]) else {
         return;
     };

@@ -39,8 +39,8 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Boots a shell with a script, which begins with the service `net` as a process whose number
-    /// is `$netd`, and these files besides. `None`: there is no emulator.
+    /// Boots a shell with a script, which begins when the service `net` has its address, and these
+    /// files besides. `None`: there is no emulator.
     pub fn boot(script: &str, more: &[(&str, &str)]) -> Option<Guest> {
         if !emulator::is_there() {
             println!("SKIPPED: no qemu-system-x86_64; `make setup-exos` installs it");
@@ -55,12 +55,8 @@ impl Guest {
         let mut files = programs::make(&all).expect("programs compile");
         let mut put = |name: &str, text: &str| files.push((name.to_owned(), text.into()));
         put("init", "sh script");
-        put(
-            "script",
-            &format!(
-                "netd &\nnetd=$!\nuntil netstat > /dev/null; do sleep 1; done\nnetstat\n{script}"
-            ),
-        );
+        put("services.list", "netd\n");
+        put("script", &format!("netstat\n{script}"));
         more.iter().for_each(|(name, text)| put(name, text));
         let folder = tempfile::tempdir().expect("a folder");
         let software = software::prepare(&files, folder.path()).expect("a package");

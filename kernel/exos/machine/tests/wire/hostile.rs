@@ -13,7 +13,7 @@ use crate::mutations::{by_hand, change, right, segment};
 /// Seconds of random frames, of which there are more if the environment says so.
 fn seconds() -> u64 {
     let said = std::env::var("POSTERN_WIRE_SECONDS").ok();
-    said.and_then(|text| text.parse().ok()).unwrap_or(12)
+    said.and_then(|text| text.parse().ok()).unwrap_or(8)
 }
 
 /// The seed, which a failure tells.
