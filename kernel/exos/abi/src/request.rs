@@ -35,8 +35,8 @@ pub enum Operation {
     /// A process group: `pid` (the caller or a child of its) → `group`, the same pid or a group
     /// that there is; with `pid` 0: the group that the console is for.
     Group = 12,
-    /// What was typed on the console while nobody read: 0 takes a byte, any other number leaves the
-    /// byte `number - 1` for others → byte.
+    /// What was typed on the console ([`typed`]) → byte. [`errno::AGAIN`](crate::errno::AGAIN):
+    /// nothing was.
     Typed = 13,
     /// A service of the caller's, whose name stands in the mailbox ([`service`](crate::service)):
     /// its four words. Offered again by who offers it, it has other words. Who offers `/` is told
@@ -52,6 +52,18 @@ pub enum Operation {
     Holdings = 16,
     /// The machine stops: [`STOP`], a status of at most six bits. For who has no limits.
     Stop = 17,
+}
+
+/// What is done with what was typed on the console.
+pub mod typed {
+    /// Takes a byte, for the group that the console is for.
+    pub const TAKE: u64 = 0;
+    /// Leaves it, and says whether there is some.
+    pub const LOOK: u64 = 1;
+    /// Leaves it for who reads, up to [`INTERRUPT`], which is taken: nothing else is told.
+    pub const WATCH: u64 = 2;
+    /// Ctrl-C.
+    pub const INTERRUPT: u8 = 3;
 }
 
 /// What a request to stop the machine says, lest nonsense does.

@@ -3,7 +3,9 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
+use postern_aegis::calls;
 use postern_exos_abi::errno::{self, Errno};
+use postern_exos_abi::request::typed;
 use postern_exos_abi::table::{PROCESSES, TYPED, state};
 
 use crate::registry::Registry;
@@ -41,24 +43,49 @@ impl Registry {
         Ok(())
     }
 
-    /// Takes a byte that was typed while nobody read, or leaves one.
-    pub fn typed(&mut self, word: u64) -> Result<u64, Errno> {
+    /// Does with what was typed what [`typed`] says. Nobody else takes bytes from the kernel: two
+    /// who did would each have one in hand, and hand them on in any order. Who is not of the group
+    /// that the console is for takes nothing.
+    pub fn typed(&mut self, slot: usize, what: u64) -> Result<u64, Errno> {
         let table = self.table.ok_or(errno::AGAIN)?;
+        let foreground = table.foreground.load(Relaxed);
+        if what == typed::TAKE
+            && self.group_of(slot) != Some(foreground)
+            && self.is_group(foreground)
+        {
+            return Err(errno::AGAIN);
+        }
         let count = (table.typed.load(Relaxed) as usize).min(TYPED);
-        let Some(left) = word.checked_sub(1) else {
-            let taken = table.bytes[..count].first().ok_or(errno::AGAIN)?;
-            let taken = taken.load(Relaxed);
-            for pair in table.bytes[..count].windows(2) {
-                pair[0].store(pair[1].load(Relaxed), Relaxed);
+        let (kept, free) = table.bytes.split_at(count);
+        let next = || calls::read().map_err(|_| errno::AGAIN);
+        match (what, kept.first()) {
+            (typed::TAKE, None) => next().map(u64::from),
+            (typed::TAKE, Some(first)) => {
+                let taken = first.load(Relaxed);
+                for pair in kept.windows(2) {
+                    pair[0].store(pair[1].load(Relaxed), Relaxed);
+                }
+                table.typed.store(count as u32 - 1, Relaxed);
+                Ok(taken.into())
             }
-            table.typed.store(count as u32 - 1, Relaxed);
-            return Ok(taken.into());
-        };
-        let left = u8::try_from(left).map_err(|_| errno::INVAL)?;
-        let place = table.bytes.get(count).ok_or(errno::AGAIN)?;
-        place.store(left, Relaxed);
-        table.typed.store(count as u32 + 1, Relaxed);
-        Ok(0)
+            (typed::LOOK, Some(_)) => Ok(0),
+            (typed::LOOK, None) => {
+                free[0].store(next()?, Relaxed);
+                table.typed.store(1, Relaxed);
+                Ok(0)
+            }
+            (typed::WATCH, _) => {
+                for (place, count) in free.iter().zip(count as u32 + 1..) {
+                    match next()? {
+                        typed::INTERRUPT => return Ok(0),
+                        byte => place.store(byte, Relaxed),
+                    }
+                    table.typed.store(count, Relaxed);
+                }
+                Err(errno::AGAIN)
+            }
+            _ => Err(errno::INVAL),
+        }
     }
 
     /// A signal for a group: for its members that the caller may act on, the caller last.

@@ -128,7 +128,7 @@ fn answer(
             nothing
         }
         Operation::Typed => {
-            let byte = registry.typed(a)?;
+            let byte = registry.typed(slot, a)?;
             Ok(([byte, 0, 0], None))
         }
         Operation::Serve => registry.serve(slot, [a, b, c, d]).map(|told| (told, None)),

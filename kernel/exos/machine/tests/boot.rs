@@ -196,21 +196,17 @@ fn the_console_has_a_foreground() {
     files.push(("init".to_owned(), b"sh".to_vec()));
     let folder = tempfile::tempdir().expect("a folder");
     let software = software::prepare(&files, folder.path()).expect("an archive");
-    let typed = [
+    // What is typed, and the line at which more is.
+    let stages = [
         // The first bytes come before there is a kernel.
-        "\n\n\n",
-        "echp\x7fo one\n",
-        "nonsense\x15echo two\n",
-        "lost\x03echo three\n",
-        "cat\nfour\n\x03echo five\n",
-        // Typed while the processes are made still: none of them is missed.
-        "cat | cat\n\x03echo six\n",
-        "spin\n",
-    ];
-    // Once each program runs.
-    let later = [
-        "\x03echo seven\nspin | cat | cat\n",
-        "\x03echo eight\ncat\nnine\n\x04echo ten\n\x04",
+        (
+            "\n\n\nechp\x7fo one\nnonsense\x15echo two\nlost\x03echo three\ncat\nfour\n",
+            "four\nfour\n",
+        ),
+        // The second one while the processes are made still: none of them misses it.
+        ("\x03echo five\ncat | cat\n\x03echo six\nspin\n", "spins\n"),
+        ("\x03echo seven\nspin | cat | cat\n", "spins\n"),
+        ("\x03echo eight\ncat\nnine\n\x04echo ten\n\x04", "ten\n"),
     ];
     let machine = Machine {
         counted: true,
@@ -218,13 +214,11 @@ fn the_console_has_a_foreground() {
         ..Machine::default()
     };
     let mut session = machine.start(&software).expect("a machine");
-    session.types(&typed.concat()).expect("typing");
     let mut said = String::new();
-    for more in later {
-        said += &session
-            .hears("spins\n", Duration::from_secs(30))
-            .expect("it runs");
-        session.types(more).expect("typing");
+    for (typed, line) in stages {
+        session.types(typed).expect("typing");
+        let heard = session.hears(line, Duration::from_secs(30));
+        said += &heard.expect("its line");
     }
     let (rest, status) = session.ends().expect("its end");
     said += &rest;

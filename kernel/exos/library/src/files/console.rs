@@ -4,13 +4,12 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering:
 
 use postern_aegis::{Error, calls, entry};
 use postern_exos_abi::errno::{self, Errno};
+use postern_exos_abi::request::typed;
 use postern_exos_abi::signal;
-use postern_exos_abi::table::TYPED;
 
 use crate::process::{groups, own, registry, signals};
 
 const LINE: usize = 512;
-const CONTROL_C: u8 = 3;
 
 /// What was typed and not read yet.
 static BYTES: [AtomicU8; LINE] = [const { AtomicU8::new(0) }; LINE];
@@ -73,16 +72,11 @@ pub fn write(bytes: &[u8]) -> Result<usize, Errno> {
 }
 
 /// A byte that was typed; waits for it.
-fn typed() -> Result<u8, Errno> {
+fn next() -> Result<u8, Errno> {
     loop {
-        if registry::table().typed.load(Relaxed) != 0
-            && let Ok(byte) = registry::take_typed()
-        {
-            return Ok(byte);
-        }
-        match calls::read() {
+        match registry::typed(typed::TAKE) {
             Ok(byte) => return Ok(byte),
-            Err(Error::Again) => entry::yield_slice(),
+            Err(errno::AGAIN) => entry::yield_slice(),
             Err(_) => return Err(errno::IO),
         }
         if signals::poll() {
@@ -100,22 +94,14 @@ fn interrupt() {
 /// Looks at what is typed for a process that waits and has given the console to others: Ctrl-C is
 /// theirs at once, though they do not read, and all else waits for who reads next.
 pub fn watch() {
-    if registry::table().typed.load(Relaxed) as usize >= TYPED {
-        return;
-    }
-    match calls::read() {
-        Ok(CONTROL_C) => interrupt(),
-        Ok(byte) => _ = registry::leave_typed(byte),
-        Err(_) => {}
+    if registry::typed(typed::WATCH).is_ok() {
+        interrupt();
     }
 }
 
 /// Whether something was typed and not read. It stays for who reads.
 pub fn has_some() -> bool {
-    if TAKEN.load(Relaxed) < LENGTH.load(Relaxed) || registry::table().typed.load(Relaxed) != 0 {
-        return true;
-    }
-    calls::read().is_ok_and(|byte| registry::leave_typed(byte).is_ok())
+    TAKEN.load(Relaxed) < LENGTH.load(Relaxed) || registry::typed(typed::LOOK).is_ok()
 }
 
 /// Whether this process has given the console to another group.
@@ -135,8 +121,8 @@ pub fn watches() -> bool {
 
 /// One byte as it was typed.
 fn byte(to: &mut [u8]) -> Result<usize, Errno> {
-    let byte = typed()?;
-    if byte == CONTROL_C && has(mode::SIGNALS) {
+    let byte = next()?;
+    if byte == typed::INTERRUPT && has(mode::SIGNALS) {
         interrupt();
         return Err(errno::INTR);
     }
@@ -152,7 +138,7 @@ fn byte(to: &mut [u8]) -> Result<usize, Errno> {
 fn line() -> Result<bool, Errno> {
     let mut length = 0;
     loop {
-        let byte = typed()?;
+        let byte = next()?;
         match byte {
             b'\r' | b'\n' => {
                 show(b"\n");
@@ -160,7 +146,7 @@ fn line() -> Result<bool, Errno> {
                 LENGTH.store(length + 1, Relaxed);
                 return Ok(true);
             }
-            CONTROL_C if has(mode::SIGNALS) => {
+            typed::INTERRUPT if has(mode::SIGNALS) => {
                 let ignores = own::pid() == 1 || signals::ignored() & 1 << signal::INT != 0;
                 if groups::own() == groups::foreground() && ignores {
                     show(b"^C\n");

@@ -108,14 +108,9 @@ pub fn set_group(pid: u32, group: u32) -> Result<(), Errno> {
     ask(Operation::Group, [pid.into(), group.into(), 0, 0]).map(drop)
 }
 
-/// A byte that was typed on the console while nobody read.
-pub fn take_typed() -> Result<u8, Errno> {
-    ask(Operation::Typed, [0; 4]).map(|[byte, ..]| byte as u8)
-}
-
-/// Leaves a byte that was typed for who reads next.
-pub fn leave_typed(byte: u8) -> Result<(), Errno> {
-    ask(Operation::Typed, [u64::from(byte) + 1, 0, 0, 0]).map(drop)
+/// A byte that was typed on the console, or what [`typed`](postern_exos_abi::request::typed) says.
+pub fn typed(what: u64) -> Result<u8, Errno> {
+    ask(Operation::Typed, [what, 0, 0, 0]).map(|[byte, ..]| byte as u8)
 }
 
 /// The group that the console is for.
