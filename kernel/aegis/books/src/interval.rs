@@ -31,9 +31,13 @@ const REST: u32 = 1;
 /// The tick that waits is nobody's.
 const STALE: u32 = 2;
 
-/// Ticks that a handler with loops may see; the fourth ends it. Each is set when the one before has
+/// Ticks in a slice's length while a handler with loops runs. Each is set when the one before has
 /// come: an emulator that was kept from running makes up for none.
 const TICKS: u32 = 4;
+/// Ticks that such a handler may see; the last one ends it. The clock of an emulator goes on while
+/// its host does something else, and while it translates what runs for the first time: what takes
+/// microseconds on a processor has seen four ticks there.
+const LAST: u32 = 16 * TICKS;
 
 /// A slice that was stopped for a handler.
 #[derive(Debug)]
@@ -88,7 +92,7 @@ impl Interval {
         } else {
             left.max(least)
         };
-        self.ticks.store(TICKS + u32::from(waits), Relaxed);
+        self.ticks.store(LAST + u32::from(waits), Relaxed);
         Stopped { left }
     }
 
@@ -108,7 +112,7 @@ impl Interval {
             .store(REST | if late { STALE } else { 0 }, Relaxed);
         // A tick that waited was before that moment, or just behind it.
         let now = if late && now > tick / 2 { 0 } else { now };
-        let seen = TICKS.saturating_sub(self.ticks.load(Relaxed)) + u32::from(late);
+        let seen = LAST.saturating_sub(self.ticks.load(Relaxed)) + u32::from(late);
         u64::from(seen) * u64::from(tick) + u64::from(now)
     }
 }
