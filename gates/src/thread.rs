@@ -124,6 +124,11 @@ pub struct Thread {
     pub(crate) awaits_service: AtomicPtr<ServiceEntry>,
     /// Stack pointer with which the service gate called the service that runs; 0 while none does.
     pub(crate) host_rsp: AtomicU64,
+    /// What the thread has for upcalls (`upcall.rs`, which alone follows it), or null while it is
+    /// not attached.
+    pub(crate) upcall: AtomicPtr<u8>,
+    /// Upcalls that have begun or ended: odd while one runs.
+    pub(crate) upcalls: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Thread>() <= 320);
@@ -313,7 +318,12 @@ impl Thread {
     /// A word as other threads read it.
     pub(crate) fn word(&self, word: CallWord) -> u64 {
         match word {
-            CallWord::Nested => self.nested.load(Ordering::SeqCst),
+            // Both only ever grow, so if the sum is the same at two looks, neither has changed
+            // between the first of the one and the last of the other.
+            CallWord::Nested => {
+                let nested = self.nested.load(Ordering::SeqCst);
+                nested.wrapping_add(self.upcalls.load(Ordering::SeqCst) << 32)
+            }
             CallWord::Sequence => self.sequence.load(Ordering::SeqCst),
             CallWord::State => self.call_state.seen() as u64,
             CallWord::Control => self.control.load(Ordering::SeqCst) as u64,
@@ -370,6 +380,11 @@ impl Thread {
     /// Where the thread is with its innermost call.
     pub fn seen_phase(&self) -> CallPhase {
         self.call_state.seen()
+    }
+
+    /// Whether the thread, which is the calling one, is in an upcall.
+    pub(crate) fn in_upcall(&self) -> bool {
+        self.upcalls.load(Ordering::Relaxed) & 1 == 1
     }
 
     /// The kernel's thread id.
