@@ -287,6 +287,29 @@ pub fn addresses() -> [usize; 6] {
     OFFSETS.map(|offset| ptr::from_ref(current()) as usize + offset)
 }
 
+/// Where the calling thread's state lies, and its records: first address and bytes of both. And
+/// the offsets in the state of the 32-bit words that others write, and of the count of upcalls.
+#[cfg(feature = "testing")]
+pub fn extents() -> ([(usize, usize); 2], [usize; 5]) {
+    use core::mem::offset_of;
+    let thread = current();
+    let records = thread.records();
+    let upcalls = offset_of!(Thread, upcalls);
+    (
+        [
+            (ptr::from_ref(thread) as usize, size_of::<Thread>()),
+            (records.as_ptr() as usize, size_of_val(records)),
+        ],
+        [
+            offset_of!(Thread, entry_slot),
+            offset_of!(Thread, request),
+            offset_of!(Thread, request_kind),
+            upcalls,
+            upcalls + 4,
+        ],
+    )
+}
+
 /// The calling thread's index among those of domains' data stacks. It has called a domain before.
 pub fn my_index() -> usize {
     current().index()

@@ -86,6 +86,8 @@ pub const DEADLINE: u32 = outcome::DEADLINE;
 /// The request kind that becomes [`crate::FaultKind::Interrupted`].
 pub const INTERRUPT: u32 = outcome::INTERRUPT;
 
+pub use postern_gates::thread::extents as thread_extents;
+
 /// The signal that brings upcalls.
 pub fn upcall_signal() -> i32 {
     signal::upcall_signal()
