@@ -75,6 +75,16 @@ impl Debugger {
 
     /// Lets it run on, delivering `signal` as one that was queued with this value.
     pub fn go_with(&self, signal: i32, value: u64) {
+        self.queued(libc::PTRACE_CONT, signal, value);
+    }
+
+    /// The same, to the first instruction of the signal's handler.
+    pub fn step_with(&self, signal: i32, value: u64) -> Stop {
+        self.queued(libc::PTRACE_SINGLESTEP, signal, value);
+        self.wait()
+    }
+
+    fn queued(&self, how: libc::c_uint, signal: i32, value: u64) {
         // SAFETY: zeros are a valid siginfo_t; the value stands behind the three common fields,
         // padding, and the sender's two. Our own stopped child.
         unsafe {
@@ -82,7 +92,7 @@ impl Debugger {
             (info.si_signo, info.si_code) = (signal, libc::SI_QUEUE);
             (&raw mut info).cast::<u64>().add(3).write(value);
             libc::ptrace(libc::PTRACE_SETSIGINFO, self.pid, 0, &raw mut info);
-            libc::ptrace(libc::PTRACE_CONT, self.pid, 0, signal as usize);
+            libc::ptrace(how, self.pid, 0, signal as usize);
         }
     }
 

@@ -7,6 +7,9 @@
 //! state for the gates and its records must be what they were, bit by bit; and the call must end as
 //! ever. Handlers write all registers and call a service; every third one faults.
 //!
+//! And an upcall is single-stepped itself, from the signal to the way back, and the end of a call is
+//! asked for at every instruction of its gate: that of the upcall, or that of the call which waits.
+//!
 //! This test has no harness: the children are forked, so the process must have one thread.
 
 #[allow(dead_code)]
@@ -39,8 +42,14 @@ const OTHERS: usize = 40;
 /// The same in the memory gate's, whose loops are long.
 const IN_MEMORY_GATE: usize = 60;
 
+/// Bytes of a record.
+const RECORD: usize = 128;
 /// The stack pointer's place among the registers.
 const RSP: usize = 19;
+/// That of the number of a system call.
+const RAX: usize = 10;
+
+const HOUR: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// The event on which the handler faults.
 const FAULT: u64 = 2;
@@ -57,6 +66,9 @@ fn main() {
         println!("  {label}: {} instructions", pcs.len());
     }
     println!("{upcalls} upcalls, and everything as it was");
+    if only.as_ref().is_none_or(|name| "ends" == name) {
+        ends();
+    }
     if only.is_some() {
         return;
     }
@@ -114,7 +126,8 @@ fn handler() -> Domain {
 fn between(report: &Report, attached: &mut Option<(Domain, Attachment)>) {
     let (domain, attachment) = attached.get_or_insert_with(|| {
         let domain = handler();
-        let upcall = domain.upcall("f").unwrap();
+        // Nothing but the debugger interferes.
+        let upcall = domain.upcall("f").unwrap().longest(HOUR);
         // SAFETY: the service adds to a number.
         let attachment = unsafe { upcall.allow("s") }.attach().unwrap();
         (domain, attachment)
@@ -193,6 +206,73 @@ fn run(scenario: &'static Scenario, visited: &mut BTreeMap<&'static str, BTreeSe
         path.len()
     );
     tried
+}
+
+/// Asks for the end of a call at every instruction of an upcall.
+fn ends() {
+    let wanted = |s: &&Scenario| s.name == "service";
+    let scenario = SCENARIOS.iter().find(wanted).expect("the scenario");
+    let report = Report::map();
+    let life = || {
+        let mut attached = None;
+        scenario.child_with(report, |report| between(report, &mut attached));
+    };
+    // SAFETY: as in `run`.
+    let child = unsafe { Debugger::fork(life) }.expect("fork");
+    let session = Session {
+        child,
+        report,
+        name: "ends",
+    };
+    session.to_begin();
+    // In text of the call that is interrupted: behind the service.
+    let path = session.path();
+    session.to_report();
+    session.check(None);
+    let k = path.iter().rposition(|&pc| session.in_window(pc));
+    let k = k.expect("the call runs text");
+    let path = &path[..=k];
+    let upcall = session.upcall(path, usize::MAX, None);
+    let gate = testing::upcall_gate();
+    let labels = testing::labels();
+    let close = |pc: u64| {
+        (gate.0 as u64..gate.1 as u64).contains(&pc)
+            || label(&labels, pc).is_some()
+            || pc >> 32 == path[k] >> 32 // a window's
+    };
+    // A wish that comes between the last look for one and the way back is the watchdog's to repeat.
+    let last = upcall.iter().rposition(|&(_, innermost)| innermost);
+    let last = last.expect("it is a call");
+    let mut ended = [0; 3];
+    for (m, &(pc, _)) in upcall.iter().enumerate() {
+        if !close(pc) && m % 9 != 0 {
+            continue;
+        }
+        for innermost in [true, false] {
+            let before = session.before();
+            session.upcall(path, m, Some(innermost));
+            let [returned, stopped] = session.after(before);
+            assert_eq!(returned + stopped, 1, "at {m}");
+            let (kind, message) = report.read();
+            assert!(
+                [AS_USUAL, testing::INTERRUPT].contains(&kind)
+                    && (innermost || kind != AS_USUAL || m > last),
+                "{m} of {}, {last}, {innermost}: {kind}, {message}",
+                upcall.len()
+            );
+            ended[0] += 1;
+            ended[1] += stopped;
+            ended[2] += u64::from(kind != AS_USUAL);
+        }
+    }
+    assert!(ended[1] > 50 && ended[2] > 50, "{ended:?}");
+    println!(
+        "ends: {} instructions, {} wishes, which ended {} upcalls and {} calls",
+        upcall.len(),
+        ended[0],
+        ended[1],
+        ended[2]
+    );
 }
 
 /// The label whose range holds `pc`.
@@ -317,13 +397,9 @@ impl Session {
         if back == pc {
             self.compare(&was, &self.everything(&before), pc);
         } else {
-            // The signal was blocked there, and came later.
-            assert!(
-                !self.is_gate(pc),
-                "{}: not at {}",
-                self.name,
-                self.place(pc)
-            );
+            // The signal was blocked there, and came later; or the call was asked to end.
+            let known = asked || !self.is_gate(pc);
+            assert!(known, "{}: not at {}", self.name, self.place(pc));
         }
         self.to_report();
         self.check(Some(pc));
@@ -334,6 +410,61 @@ impl Session {
         expected[usize::from(event == FAULT)] += 1;
         expected[3] += 1;
         assert_eq!(after, expected, "{} at {}", self.name, self.place(pc));
+    }
+
+    /// Interrupts a call that goes this way at its last instruction, and that upcall after `m`: then the end of the
+    /// innermost call is wished for, or else of the interrupted one, or nothing. Returns the
+    /// upcall's instructions, each with whether its call is the innermost there.
+    fn upcall(&self, path: &[u64], m: usize, innermost: Option<bool>) -> Vec<(u64, bool)> {
+        self.to_begin();
+        let (&last, before) = path.split_last().expect("a path");
+        before.iter().for_each(|_| self.step());
+        while self.child.pc() != last {
+            // This call went by the slow path.
+            self.to_report();
+            self.to_begin();
+            before.iter().for_each(|_| self.step());
+        }
+        let at = self.report.thread();
+        let interrupted = self.child.read(at.sequence);
+        let mut path = Vec::new();
+        self.child.step_with(self.report.upcalls().signal, 1);
+        while path.len() < m {
+            let pc = self.child.pc();
+            path.push((pc, self.child.read(at.sequence) != interrupted));
+            let syscall = self.child.read(pc as usize) & 0xffff == 0x050f;
+            if syscall && self.child.registers()[RAX] == libc::SYS_rt_sigreturn as u64 {
+                break;
+            }
+            self.step();
+        }
+        if let Some(innermost) = innermost {
+            let wanted = match innermost {
+                true => self.child.read(at.sequence),
+                false => interrupted,
+            };
+            self.child.write(at.request, wanted);
+            let word = self.child.read(at.request_kind) & !0xffff_ffff;
+            let kind = u64::from(testing::INTERRUPT);
+            self.child.write(at.request_kind, word | kind);
+            self.child.go_from_itself(self.report.signal());
+            self.await_trap("in an upcall");
+        }
+        self.to_report();
+        path
+    }
+
+    fn before(&self) -> [u64; 4] {
+        self.to_begin();
+        self.report.upcalls().counts
+    }
+
+    /// Upcalls that returned, and that were ended, since then.
+    fn after(&self, before: [u64; 4]) -> [u64; 2] {
+        let (report, after) = (self.report.read(), self.before());
+        // What the call was, not the next one's begin.
+        assert_eq!(report.0, self.report.read().0);
+        [after[0] - before[0], after[1] - before[1]]
     }
 
     fn is_gate(&self, pc: u64) -> bool {
@@ -351,7 +482,11 @@ impl Session {
         let [state, records] = at
             .extents
             .map(|(start, len)| self.child.read_range(start, len));
-        let mut state = state;
+        let (mut state, mut records) = (state, records);
+        for record in records.chunks_mut(RECORD) {
+            // Wishes, which other threads write.
+            record[16..28].fill(0);
+        }
         for offset in at.except {
             state[offset..offset + 4].fill(0);
         }
