@@ -89,14 +89,14 @@ impl Mailbox {
     }
 
     /// Has the thread interrupted for an event.
-    pub fn post(&self, event: u32, data: u64) -> Posted {
+    pub fn post(&self, event: u32, value: u64) -> Posted {
         if self.tid.load(SeqCst) == 0 {
             return Posted::Detached;
         }
-        let posted = if self.fill(full(event), event, data) {
+        let posted = if self.fill(full(event), event, value) {
             self.coalesced.fetch_add(1, Relaxed);
             Posted::Coalesced
-        } else if self.fill(EMPTY, event, data) {
+        } else if self.fill(EMPTY, event, value) {
             Posted::Sent
         } else {
             self.dropped.fetch_add(1, Relaxed);

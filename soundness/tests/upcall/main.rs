@@ -38,9 +38,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Instructions outside of gates and windows that are tried per scenario.
-const OTHERS: usize = 40;
+const OTHERS: usize = 16;
 /// The same in the memory gate's, whose loops are long.
-const IN_MEMORY_GATE: usize = 60;
+const IN_MEMORY_GATE: usize = 24;
 
 /// Bytes of a record.
 const RECORD: usize = 128;
