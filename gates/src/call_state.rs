@@ -24,6 +24,10 @@
 //! | InService | are the innermost call's | the host's | ends it when the service returns |
 //! | Leaving | are the innermost call's | the host's | the call is over |
 //!
+//! **Upcalls** (`upcall.rs`) come between any two instructions: from whatever phase to Entering, on
+//! to a call of their own, by Entering back to that phase. Who sees the phase sees the innermost
+//! call's, as always; the interrupted one waits, if it was there to be seen.
+//!
 //! **Orderings.** Only the thread itself writes the word. What it has written before shows to
 //! others in the order of its stores: the gates' are plain (on this processor as good as
 //! `Release`), and Rust's are `Release`. Who reads another thread's word reads it `SeqCst`. The one
@@ -118,6 +122,12 @@ impl<A: Atomic<u32>> CallState<A> {
         self.0.store(CallPhase::InService as u32, Release);
     }
 
+    /// Entering → the phase in which an upcall found the thread.
+    #[cfg(any(test, feature = "linux"))]
+    pub(crate) fn back_to(&self, phase: CallPhase) {
+        self.0.store(phase as u32, Release);
+    }
+
     /// Inside, InService, Leaving → Outside. Whoever sees that sees all that the call did.
     pub(crate) fn leave(&self) {
         self.0.store(CallPhase::Outside as u32, Release);
@@ -132,7 +142,8 @@ impl<A: Atomic<u32>> CallState<A> {
 /// What others read of a thread that goes on meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallWord {
-    /// `nested`: at least the number of the last nested call.
+    /// `nested`: at least the number of the last nested call; and how many upcalls have begun or
+    /// ended.
     Nested,
     /// `sequence`: the innermost call's number.
     Sequence,

@@ -8,6 +8,7 @@
 use super::call_state::CallPhase;
 pub use super::control::{Answer, Decide, GuardedCall};
 use super::control::{Guard, PEER, ServiceEntry};
+use super::outcome;
 use super::peer::PeerError;
 use super::thread::{self, Thread};
 use super::{peer, shim};
@@ -147,6 +148,14 @@ unsafe extern "C" {
 /// Called by the shim only: `saved` is its frame.
 unsafe extern "C" fn decide(saved: &Saved) -> Way {
     let thread = thread::current();
+    if thread.in_upcall() {
+        // Who decides may lock and allocate, and this thread may have been interrupted at either.
+        shim::end_when_back_of(thread, outcome::NOT_IN_UPCALLS, 0, None);
+        return Way {
+            function: 0,
+            word: 0,
+        };
+    }
     // SAFETY: the service gate stored the entry of the service that it calls, whose guard was set
     // before its function was, and the domain's control block. Both are used until this function
     // returns, and so long the call is inside: the table of services goes with its domain, which

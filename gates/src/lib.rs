@@ -36,6 +36,7 @@
 //! | [`callee`] | what imports lead to, with what those functions find there; tables of services |
 //! | [`guard`] | services that are decided about before they are called |
 //! | [`registers`] | which bits of registers the values of C types fill |
+//! | `upcall.s`, [`upcall`] | handlers of domains that interrupt a thread at any instruction |
 //! | `stray` | services that return out of turn |
 //! | [`stub`] | plain C function pointers to entries |
 //! | [`inside`] | who is inside a domain, and who waits for whom to leave |
@@ -117,6 +118,8 @@ pub mod pages;
 pub mod signal;
 #[cfg(feature = "linux")]
 pub mod switch;
+#[cfg(feature = "linux")]
+pub mod upcall;
 
 #[cfg_attr(not(feature = "linux"), path = "exos/block.rs")]
 pub mod block;

@@ -152,6 +152,18 @@ impl<A: Atomic<u32>> Lifecycle<A> {
         self.change_settled(&from, Phase::Poisoned).is_some()
     }
 
+    /// The same without waiting for anybody: for signal handlers, which may have interrupted who
+    /// moves the domain, or whom the mover waits for. True if this call did it.
+    #[cfg(any(test, feature = "linux"))]
+    pub(crate) fn poison_now(&self) -> bool {
+        let from = [Phase::Open, Phase::MovePending, Phase::Retiring];
+        // More than once, because the phase may go to and fro between these.
+        (0..4).any(|_| {
+            from.iter()
+                .any(|&phase| self.change(phase, Phase::Poisoned))
+        })
+    }
+
     /// Open, MovePending → Retiring.
     pub fn retire(&self) {
         self.change_settled(&[Phase::Open, Phase::MovePending], Phase::Retiring);
@@ -289,7 +301,14 @@ mod tests {
     #[test]
     fn transitions_go_where_the_table_says() {
         type Transition = (fn(&Lifecycle), &'static [Phase], Option<Phase>);
-        let table: [Transition; 10] = [
+        let table: [Transition; 11] = [
+            (
+                |l| {
+                    l.poison_now();
+                },
+                &[Open, MovePending, Retiring],
+                Some(Poisoned),
+            ),
             (|l| l.want_move(), &[Open], Some(MovePending)),
             (|l| l.move_settled(), &[MovePending], Some(Open)),
             (|l| l.retire(), &[Open, MovePending], Some(Retiring)),

@@ -107,6 +107,25 @@ pub(crate) fn on_signal_stack() -> bool {
     present().ss_flags & libc::SS_ONSTACK != 0
 }
 
+/// Bytes of the calling thread's alternate signal stack; 0: it has none.
+pub(crate) fn signal_stack_bytes() -> usize {
+    let now = present();
+    match now.ss_flags & libc::SS_DISABLE {
+        0 => now.ss_size,
+        _ => 0,
+    }
+}
+
+/// Whether the calling thread blocks a signal.
+pub(crate) fn is_blocked(signal: libc::c_int) -> bool {
+    // SAFETY: querying the mask fills the set.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut set);
+        libc::sigismember(&set, signal) == 1
+    }
+}
+
 /// Blocks all signals in the calling thread.
 pub fn block_all_signals() {
     // SAFETY: fills a set and installs it as the calling thread's mask.

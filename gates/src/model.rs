@@ -28,6 +28,9 @@
 //!   whether the call waits; `end_inside` that does not look at the innermost call twice;
 //! - of the registry: a thread whose memory goes before it is taken out.
 //!
+//! - of upcalls: one that does not show the call that it interrupts, or does not count it in its
+//!   domain; that does not change `upcalls` when it ends; or does not look for a wish at its end.
+//!
 //! Not found were a peer gate that looks for a wish before it hides its record, for which the
 //! second look of `end_inside` makes up; and a `one_call` that does not compare `nested`, which
 //! takes more switches than are tried here: `soundness/tests/step/reader.rs` tries all.
@@ -135,11 +138,15 @@ const WISH: u32 = 3;
 /// Numbers of nested calls never meet the others.
 const NESTED: u64 = 1 << 63;
 
+/// Numbers of upcalls have this bit, too.
+const UPCALL: u64 = 1 << 62;
+
 /// A thread's words, and its one record.
 struct Thread {
     call_state: CallState<AtomicU32>,
     sequence: AtomicU64,
     nested: AtomicU64,
+    upcalls: AtomicU64,
     control: AtomicU64,
     request: AtomicU64,
     request_kind: AtomicU32,
@@ -168,6 +175,7 @@ impl Thread {
             call_state: CallState::new(AtomicU32::new(0)),
             sequence: AtomicU64::new(0),
             nested: AtomicU64::new(NESTED),
+            upcalls: AtomicU64::new(0),
             control: AtomicU64::new(0),
             request: AtomicU64::new(0),
             request_kind: AtomicU32::new(0),
@@ -182,7 +190,10 @@ impl Thread {
 
     fn word(&self, word: CallWord) -> u64 {
         match word {
-            CallWord::Nested => self.nested.load(SeqCst),
+            CallWord::Nested => {
+                let nested = self.nested.load(SeqCst);
+                nested.wrapping_add(self.upcalls.load(SeqCst) << 32)
+            }
             CallWord::Sequence => self.sequence.load(SeqCst),
             CallWord::State => self.call_state.seen() as u64,
             CallWord::Control => self.control.load(SeqCst),
@@ -316,6 +327,57 @@ impl Thread {
             }
             false => Ok(()),
         }
+    }
+
+    /// An upcall into `to`, as `State::push`, the upcall gate and `State::pop` of `upcall.rs`,
+    /// wherever the thread is. Whether `to` let it in.
+    fn upcall(&self, to: &Domain) -> bool {
+        let phase = self.call_state.own();
+        let (sequence, control) = (self.sequence.load(SeqCst), self.control.load(SeqCst));
+        let settled = phase.is_settled();
+        let shown = settled && self.waits.load(SeqCst) == 0;
+        if shown {
+            self.waits_control.store(control, Release);
+            self.waits.store(sequence, Release);
+        }
+        if settled {
+            let waiting = self.waiting.load(SeqCst);
+            self.waiting.store(waiting + 1, Release);
+        }
+        let number = self.upcalls.load(SeqCst) + 1;
+        self.upcalls.store(number, Release);
+        self.call_state.begin_entering();
+        self.sequence.store(NESTED | UPCALL | number, Release);
+        self.control.store(to.number, Release);
+        assert_eq!(self.point(false), Ok(()));
+        self.call_state.publish(); // mov fs:[T_CALL_STATE], INSIDE: postern_upcall_marked
+        let entered = to.lifecycle.now() == Phase::Open; // cmp r8, [r10 + C_LIFECYCLE]
+        if entered {
+            to.use_window();
+        }
+        self.call_state.begin_entering();
+        self.upcalls.store(number + 1, Release);
+        self.control.store(control, Release);
+        self.sequence.store(sequence, Release);
+        self.call_state.back_to(phase);
+        if settled {
+            let waiting = self.waiting.load(SeqCst);
+            self.waiting.store(waiting - 1, Release);
+        }
+        if shown {
+            self.waits.store(0, Release);
+            fence(SeqCst);
+            let wish = self.record_request();
+            if wish.is_for(sequence) {
+                wish.done(sequence);
+                self.end_request().put(sequence, WISH);
+            }
+        }
+        if settled && self.end_request().is_for(sequence) {
+            // As `State::finish`: it comes when the thread is where it was.
+            self.signal.swap(true, AcqRel);
+        }
+        entered
     }
 
     /// As `quiesce::end_inside`, of one thread: who calls it holds the registry.

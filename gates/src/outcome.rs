@@ -19,6 +19,8 @@ pub const ABORT: u32 = 7;
 pub const PANIC: u32 = 8;
 /// The policy ended the call.
 pub const KILL: u32 = 9;
+/// The handler of an upcall called a service that handlers may not call.
+pub const NOT_IN_UPCALLS: u32 = 10;
 
 /// Innermost return addresses that are kept.
 pub const BACKTRACE: usize = 32;

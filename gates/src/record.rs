@@ -18,8 +18,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// Deepest nesting host → extension → service or peer → extension …
 pub const MAX_NESTING: usize = 64;
-/// Records of a thread: one for each call that waits, and the innermost one's.
-pub(super) const RECORDS: usize = MAX_NESTING + 1;
+/// Records of a thread: one for each call that waits, the innermost one's, and one for an upcall
+/// that interrupts that.
+pub(super) const RECORDS: usize = MAX_NESTING + 2;
 
 /// What is kept of a call.
 #[derive(Default)]

@@ -206,6 +206,8 @@ impl Extra {
 
 /// Undoes [`register`]; runs when the thread ends, and after each call of a thread that is ending.
 pub(crate) fn unregister(thread: &Thread) {
+    // No upcall any more: nobody would see it. Whose attachment it was has the memory.
+    thread.upcall.store(std::ptr::null_mut(), Ordering::SeqCst);
     let p = thread.extra.swap(std::ptr::null_mut(), Ordering::Relaxed);
     if p.is_null() {
         return;
@@ -371,6 +373,8 @@ pub fn after_fork(registry: &mut Registry, _: &InChild, mut inside: impl FnMut(&
     }
     // SAFETY: `me` is the calling thread's block.
     let me = unsafe { &*me };
+    // There is nobody to look at deadlines, and the timers were the parent's.
+    me.upcall.store(std::ptr::null_mut(), Ordering::SeqCst);
     // SAFETY: gettid has no preconditions.
     me.tid
         .store(unsafe { libc::gettid() } as u32, Ordering::Relaxed);

@@ -16,6 +16,8 @@ use super::mask::{self, FAULTS};
 use super::memory;
 use super::outcome::{self, BACKTRACE, RawFault, Refusal};
 use super::thread::{self, Thread};
+use super::upcall;
+use super::upcall::clock::Clock;
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use previous::Previous;
 use std::arch::global_asm;
@@ -23,6 +25,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
 /// The signal by which other threads ask a thread to end its call.
 static ABORT: AtomicI32 = AtomicI32::new(0);
+/// The signal that brings upcalls ([`super::upcall`]), or 0.
+static UPCALL: AtomicI32 = AtomicI32::new(0);
 /// Whether our handlers are meant to be installed (a host may own the signals).
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 /// Whether the host's handlers may be given `SA_ONSTACK`.
@@ -45,6 +49,21 @@ pub fn abort_signal() -> c_int {
     ABORT.load(Ordering::Relaxed)
 }
 
+/// The number of the signal that brings upcalls; 0: there are none.
+pub fn upcall_signal() -> c_int {
+    UPCALL.load(Ordering::Relaxed)
+}
+
+/// Chooses it, or with 0 none, before [`start`]: our handlers are not interrupted by it.
+pub fn choose_upcall_signal(number: c_int) -> std::io::Result<()> {
+    if number != 0 && !(libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&number) {
+        let why = format!("{number} cannot be the signal for upcalls: it is no real-time signal");
+        return Err(std::io::Error::other(why));
+    }
+    UPCALL.store(number, Ordering::Relaxed);
+    Ok(())
+}
+
 /// Whether the host's handlers may be given `SA_ONSTACK`.
 pub(super) fn adopts() -> bool {
     ADOPTS.load(Ordering::Relaxed)
@@ -54,7 +73,7 @@ pub(super) fn adopts() -> bool {
 /// `adopt` the host's own may be given `SA_ONSTACK`.
 pub fn start(abort: c_int, handlers: bool, adopt: bool) -> Result<(), std::io::Error> {
     let taken = FAULTS.contains(&abort) || [libc::SIGKILL, libc::SIGSTOP].contains(&abort);
-    if taken || !(1..=libc::SIGRTMAX()).contains(&abort) {
+    if taken || abort == upcall_signal() || !(1..=libc::SIGRTMAX()).contains(&abort) {
         return Err(std::io::Error::other(format!(
             "{abort} cannot be the abort signal"
         )));
@@ -90,6 +109,9 @@ fn install(signal: c_int) -> std::io::Result<()> {
         action.sa_sigaction = copies::handler();
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
         libc::sigemptyset(&mut action.sa_mask);
+        if upcall_signal() != 0 {
+            libc::sigaddset(&mut action.sa_mask, upcall_signal());
+        }
         if libc::sigaction(signal, &action, &mut previous) != 0 {
             return Err(std::io::Error::last_os_error());
         }
@@ -323,7 +345,16 @@ pub unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     // SAFETY: the system's own pointers, valid while the handler runs.
     let (info, context) = unsafe { (&*info, &mut *(context as *mut ucontext_t)) };
     if signal == abort_signal() {
-        return on_abort(thread, phase, context);
+        if info.si_code != libc::SI_TIMER {
+            return on_abort(thread, phase, context, None);
+        }
+        let Some(clock) = Clock::of(thread) else {
+            return false;
+        };
+        if clock.is_over(thread.upcalls.load(Ordering::Relaxed)) {
+            on_abort(thread, phase, context, Some(outcome::DEADLINE));
+        }
+        return true;
     }
     let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
     if matches!(signal, libc::SIGSEGV | libc::SIGBUS)
@@ -361,13 +392,17 @@ fn in_window(control: &Control, pc: usize) -> bool {
 /// Whether a call that is *Inside* can be ended at this instruction of ours: a part of the gates,
 /// or all of the memory gate.
 fn abortable(pc: usize) -> bool {
-    bulk::contains(pc) || gate::region_of(pc) == PcRegion::Abortable
+    bulk::contains(pc) || gate::region_of(pc) == PcRegion::Abortable || upcall::gate::contains(pc)
 }
 
-fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t) -> bool {
+/// `own`: the thread's own wish that its innermost call end.
+fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t, own: Option<u32>) -> bool {
     let sequence = thread.sequence.load(Ordering::Relaxed);
     let wish = thread.end_request();
-    let (wanted, kind) = (wish.wanted(), wish.kind());
+    let (wanted, kind) = match own {
+        Some(kind) => (sequence, kind),
+        None => (wish.wanted(), wish.kind()),
+    };
     let waiting = thread.waiting().find(|&(number, _)| number == wanted);
     // SAFETY: control blocks are never unmapped; the pointer is null before the thread's first
     // call.

@@ -102,10 +102,8 @@ fn slow(thread: &Thread, entry: &Entry, frame: u64) -> Decision {
 /// interrupted no call are found, too: where the fast path admits calls there is no handler. What
 /// cannot be told from the thread's own call is that of a handler in a thread that has no alternate
 /// stack, because it has never entered or because its language has taken the stack away at its end.
-/// A gate that handlers may enter (for upcalls, say) would be another one beside those in `gate.s`:
-/// it would come here neither, find its thread registered and with a data stack already, and keep
-/// what this test protects: T_FRAME, T_CONTROL, T_SEQUENCE and T_CALL_STATE of what it interrupted,
-/// in a record of its own.
+/// Handlers of upcalls enter by a gate of their own, and never come here; calls that their services
+/// make do, and are refused: `deciding` is set while an upcall runs.
 fn from_handler(thread: &Thread, frame: u64) -> Option<Refusal> {
     if thread.deciding.load(Ordering::Relaxed) != 0 {
         return Some(Refusal::InsideExtension);
@@ -439,6 +437,10 @@ pub(crate) unsafe extern "C" fn slow_exit(thread: &Thread) {
 /// # Safety
 /// Called by `gate.s` only, at `postern_aborted`.
 pub(crate) unsafe extern "C" fn abort_exit(thread: &Thread) -> u32 {
+    #[cfg(feature = "linux")]
+    if thread.in_upcall() {
+        super::upcall::ended(thread);
+    }
     bring_back_host(thread);
     bulk::zero_upper_halves();
     let kind = thread.abort_kind.swap(0, Ordering::Relaxed);

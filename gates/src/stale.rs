@@ -73,6 +73,10 @@ pub fn nesting() -> usize {
 /// The forgotten calls' services never return.
 pub unsafe fn unwind(nesting: usize) -> bool {
     let thread = thread::current();
+    // The calls below an upcall are not the handler's to forget.
+    if thread.in_upcall() {
+        return false;
+    }
     while self::nesting() > nesting {
         if thread.call_state.own() != CallPhase::InService {
             return false;

@@ -124,6 +124,11 @@ pub struct Thread {
     pub(crate) awaits_service: AtomicPtr<ServiceEntry>,
     /// Stack pointer with which the service gate called the service that runs; 0 while none does.
     pub(crate) host_rsp: AtomicU64,
+    /// What the thread has for upcalls (`upcall.rs`, which alone follows it), or null while it is
+    /// not attached.
+    pub(crate) upcall: AtomicPtr<u8>,
+    /// Upcalls that have begun or ended: odd while one runs.
+    pub(crate) upcalls: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Thread>() <= 320);
@@ -282,6 +287,29 @@ pub fn addresses() -> [usize; 6] {
     OFFSETS.map(|offset| ptr::from_ref(current()) as usize + offset)
 }
 
+/// Where the calling thread's state lies, and its records: first address and bytes of both. And
+/// the offsets in the state of the 32-bit words that others write, and of the count of upcalls.
+#[cfg(feature = "testing")]
+pub fn extents() -> ([(usize, usize); 2], [usize; 5]) {
+    use core::mem::offset_of;
+    let thread = current();
+    let records = thread.records();
+    let upcalls = offset_of!(Thread, upcalls);
+    (
+        [
+            (ptr::from_ref(thread) as usize, size_of::<Thread>()),
+            (records.as_ptr() as usize, size_of_val(records)),
+        ],
+        [
+            offset_of!(Thread, entry_slot),
+            offset_of!(Thread, request),
+            offset_of!(Thread, request_kind),
+            upcalls,
+            upcalls + 4,
+        ],
+    )
+}
+
 /// The calling thread's index among those of domains' data stacks. It has called a domain before.
 pub fn my_index() -> usize {
     current().index()
@@ -313,7 +341,12 @@ impl Thread {
     /// A word as other threads read it.
     pub(crate) fn word(&self, word: CallWord) -> u64 {
         match word {
-            CallWord::Nested => self.nested.load(Ordering::SeqCst),
+            // Both only ever grow, so if the sum is the same at two looks, neither has changed
+            // between the first of the one and the last of the other.
+            CallWord::Nested => {
+                let nested = self.nested.load(Ordering::SeqCst);
+                nested.wrapping_add(self.upcalls.load(Ordering::SeqCst) << 32)
+            }
             CallWord::Sequence => self.sequence.load(Ordering::SeqCst),
             CallWord::State => self.call_state.seen() as u64,
             CallWord::Control => self.control.load(Ordering::SeqCst) as u64,
@@ -370,6 +403,11 @@ impl Thread {
     /// Where the thread is with its innermost call.
     pub fn seen_phase(&self) -> CallPhase {
         self.call_state.seen()
+    }
+
+    /// Whether the thread, which is the calling one, is in an upcall.
+    pub(crate) fn in_upcall(&self) -> bool {
+        self.upcalls.load(Ordering::Relaxed) & 1 == 1
     }
 
     /// The kernel's thread id.

@@ -78,7 +78,7 @@ pub(crate) fn ended(held: Option<Held>, ended: Ended) {
             // cannot be unwound.
             Some(inner) => {
                 match catch_unwind(AssertUnwindSafe(|| {
-                    fault(inner, &raw, message, life, recovery)
+                    fault(inner, &raw, message, life, recovery, false)
                 })) {
                     Ok(error) => CallFailure::Error(error),
                     Err(panic) => CallFailure::Panic(panic),
@@ -102,12 +102,14 @@ pub(crate) fn ended(held: Option<Held>, ended: Ended) {
     leave(left);
 }
 
-fn fault(
+/// What comes of a fault. With `closed` it has closed the domain already.
+pub(crate) fn fault(
     inner: &Arc<DomainInner>,
     raw: &RawFault,
     message: Option<String>,
     life: u64,
     recovery: u32,
+    closed: bool,
 ) -> CallError {
     let fault = Arc::new(Fault::new(inner, raw, message));
     // Nobody but the gate had called it: nothing of the domain has run.
@@ -127,7 +129,7 @@ fn fault(
             {
                 code.closes(&fault);
             }
-            inner.poison(life, recovery == Some(Recovery::Terminate));
+            inner.poison(life, recovery == Some(Recovery::Terminate), closed);
         }
     }
     let offset = fault.offset.map_or(0, |o| o.0);

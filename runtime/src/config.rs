@@ -16,6 +16,9 @@ pub struct Config {
     pub tick: Duration,
     /// The signal by which calls are ended. Default: `SIGRTMAX - 3`.
     pub abort_signal: i32,
+    /// The real-time signal that brings upcalls ([`crate::Domain::upcall`]); 0: there are none. Its
+    /// handler is installed when a thread attaches for the first time. Default: `SIGRTMAX - 4`.
+    pub upcall_signal: i32,
     /// Whether Postern installs handlers for SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP and the abort
     /// signal. A host that owns them says no and calls [`crate::handle_signal`] from its own.
     /// Default: true.
@@ -53,6 +56,7 @@ impl Default for Config {
             hot_window: true,
             tick: Duration::from_millis(1),
             abort_signal: libc::SIGRTMAX() - 3,
+            upcall_signal: libc::SIGRTMAX() - 4,
             install_handlers: true,
             adopt_handlers: false,
             restore_gs: false,

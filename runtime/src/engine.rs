@@ -107,6 +107,8 @@ fn begin(config: Config) -> Result<Config, StartError> {
             "the low 4 GiB of this process is in use (a host that is not position-independent, or a MAP_32BIT mapping): extensions run in ordinary windows"
         );
     }
+    signal::choose_upcall_signal(config.upcall_signal)
+        .map_err(system("choose the signal for upcalls"))?;
     let (abort, adopt) = (config.abort_signal, config.adopt_handlers);
     signal::start(abort, config.install_handlers, adopt)
         .map_err(system("install signal handlers"))?;

@@ -42,6 +42,7 @@ pub mod system;
 mod table;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod upcall;
 mod value;
 mod watchdog;
 
@@ -67,6 +68,7 @@ pub use placement::{Placement, hot_domain};
 pub use postern_gates::map::without_reserve;
 pub use postern_gates::map::{MapError, SystemLimit};
 pub use postern_gates::peer::PeerError;
+pub use postern_gates::upcall::{AttachError, Posted, UpcallCounters};
 pub use postern_gates::window::{HotWindow, hot_window};
 pub use postern_image::input::{self, ReadError};
 pub use postern_image::{Signature, Type};
@@ -76,6 +78,7 @@ pub use service::{Caller, DEFAULT_STACK, Service, ServiceSet, with_state};
 pub use share::{AreaBuilder, Prot, Shared};
 pub use system::{Access, SystemPolicy, Verdict};
 pub use table::{Cell, Column, MemoryTable, Row, TableDomain, TableError, memory_table};
+pub use upcall::{Attachment, Upcall, UpcallSender};
 pub use value::{Offset, Output, Value};
 
 /// For a host that owns the signal handlers ([`Config::install_handlers`] false): deals with a

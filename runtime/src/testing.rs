@@ -85,3 +85,15 @@ pub fn abort_signal() -> i32 {
 pub const DEADLINE: u32 = outcome::DEADLINE;
 /// The request kind that becomes [`crate::FaultKind::Interrupted`].
 pub const INTERRUPT: u32 = outcome::INTERRUPT;
+
+pub use postern_gates::thread::extents as thread_extents;
+
+/// The signal that brings upcalls.
+pub fn upcall_signal() -> i32 {
+    signal::upcall_signal()
+}
+
+/// Addresses of the upcall gate's first instruction and behind its last.
+pub fn upcall_gate() -> (usize, usize) {
+    postern_gates::upcall::bounds()
+}

@@ -73,6 +73,76 @@ impl Debugger {
         }
     }
 
+    /// Lets it run on, delivering `signal` as one that was queued with this value.
+    pub fn go_with(&self, signal: i32, value: u64) {
+        self.queued(libc::PTRACE_CONT, signal, value);
+    }
+
+    /// The same, to the first instruction of the signal's handler.
+    pub fn step_with(&self, signal: i32, value: u64) -> Stop {
+        self.queued(libc::PTRACE_SINGLESTEP, signal, value);
+        self.wait()
+    }
+
+    fn queued(&self, how: libc::c_uint, signal: i32, value: u64) {
+        // SAFETY: zeros are a valid siginfo_t; the value stands behind the three common fields,
+        // padding, and the sender's two. Our own stopped child.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            (info.si_signo, info.si_code) = (signal, libc::SI_QUEUE);
+            (&raw mut info).cast::<u64>().add(3).write(value);
+            libc::ptrace(libc::PTRACE_SETSIGINFO, self.pid, 0, &raw mut info);
+            libc::ptrace(how, self.pid, 0, signal as usize);
+        }
+    }
+
+    /// Its general registers, flags and segment bases, as words.
+    pub fn registers(&self) -> [u64; 27] {
+        const _: () = assert!(size_of::<libc::user_regs_struct>() == 27 * 8);
+        let mut registers = [0u64; 27];
+        // SAFETY: the kernel fills the structure, of that size.
+        unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.pid, 0, registers.as_mut_ptr()) };
+        registers
+    }
+
+    /// Its x87 and vector state, as XSAVE lays it out.
+    pub fn vectors(&self) -> Vec<u8> {
+        const NT_X86_XSTATE: usize = 0x202;
+        let mut bytes = vec![0u8; 16 << 10];
+        let mut place = libc::iovec {
+            iov_base: bytes.as_mut_ptr().cast(),
+            iov_len: bytes.len(),
+        };
+        // SAFETY: the kernel fills at most that many bytes, and says how many.
+        unsafe {
+            libc::ptrace(
+                libc::PTRACE_GETREGSET,
+                self.pid,
+                NT_X86_XSTATE,
+                &raw mut place,
+            )
+        };
+        bytes.truncate(place.iov_len);
+        bytes
+    }
+
+    /// A range of its memory; shorter if not all can be read.
+    pub fn read_range(&self, address: usize, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0u8; len];
+        let to = libc::iovec {
+            iov_base: bytes.as_mut_ptr().cast(),
+            iov_len: len,
+        };
+        let from = libc::iovec {
+            iov_base: address as *mut _,
+            iov_len: len,
+        };
+        // SAFETY: reads the child's memory into the vector.
+        let read = unsafe { libc::process_vm_readv(self.pid, &to, 1, &from, 1, 0) };
+        bytes.truncate(usize::try_from(read).unwrap_or(0));
+        bytes
+    }
+
     /// Lets it execute one instruction.
     pub fn step(&self) -> Stop {
         // SAFETY: our own stopped child.

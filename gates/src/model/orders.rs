@@ -152,6 +152,78 @@ fn number_and_domain_are_read_of_one_call() {
     });
 }
 
+/// A call in `outer` that is interrupted by upcalls into `inner`: before it, while it enters, and
+/// inside.
+fn interrupted(caller: &Thread, outer: &Domain, inner: &Domain) {
+    caller.upcall(inner);
+    caller.call_state.begin_entering();
+    caller.sequence.store(1, Release);
+    caller.upcall(inner);
+    caller.control.store(outer.number, Release);
+    caller.call_state.publish();
+    if outer.lifecycle.now() == Phase::Open {
+        outer.use_window();
+        caller.upcall(inner);
+        outer.use_window();
+    }
+    caller.leave();
+}
+
+#[test]
+fn number_and_domain_are_read_of_one_call_or_upcall() {
+    model(3, || {
+        let (caller, outer, inner) = (Thread::new(), Domain::open(1), Domain::open(2));
+        let call = {
+            let (caller, outer, inner) = (caller.clone(), outer.clone(), inner.clone());
+            thread::spawn(move || interrupted(&caller, &outer, &inner))
+        };
+        let read = one_call(|word| caller.word(word));
+        let upcall = |n| (NESTED | UPCALL | n, 2);
+        let known = [(1, 1), upcall(1), upcall(3), upcall(5)];
+        assert!(read.is_none_or(|call| known.contains(&call)), "{read:x?}");
+        call.join().unwrap();
+    });
+}
+
+#[test]
+fn a_reset_overlaps_neither_an_upcall_nor_the_call_that_waits_for_it() {
+    for inner_is_reset in [false, true] {
+        model(2, move || {
+            let (caller, outer, inner) = (Thread::new(), Domain::open(1), Domain::open(2));
+            let call = {
+                let (caller, outer, inner) = (caller.clone(), outer.clone(), inner.clone());
+                thread::spawn(move || interrupted(&caller, &outer, &inner))
+            };
+            reset(if inner_is_reset { &inner } else { &outer }, &caller);
+            call.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_wish_for_a_call_that_waits_for_an_upcall_is_not_lost() {
+    model(2, || {
+        let (caller, outer, inner) = (Thread::new(), Domain::open(1), Domain::open(2));
+        assert_eq!(caller.enter(&outer), Ok(true));
+        let asks = {
+            let (caller, outer) = (caller.clone(), outer.clone());
+            thread::spawn(move || caller.end_inside(&outer))
+        };
+        let mut ended = Vec::new();
+        // The upcall's own signal interrupts a call that has not ended.
+        if caller.point(true).map_err(|e| ended.push(e)).is_ok() {
+            assert!(caller.upcall(&inner));
+            ended.extend(caller.point(true).err());
+        }
+        asks.join().unwrap();
+        if ended.is_empty() {
+            // Every signal is taken at last.
+            ended.extend(caller.point(true).err());
+        }
+        assert_eq!(ended, [Ended(1)]);
+    });
+}
+
 #[test]
 fn an_abort_ends_the_call_that_was_meant() {
     model(4, || {

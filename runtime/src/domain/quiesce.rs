@@ -232,12 +232,13 @@ impl DomainInner {
 
     /// After a fault in this [life](crate::restart::Restarts::life) of the domain: nobody enters
     /// any more, and who is inside is thrown out; those that are just entering by the watchdog. If
-    /// it `stays` closed, only the host opens it again.
-    pub(crate) fn poison(&self, life: u64, stays: bool) {
+    /// it `stays` closed, only the host opens it again. With `closed` it was closed when the fault
+    /// happened.
+    pub(crate) fn poison(&self, life: u64, stays: bool, closed: bool) {
         let close = || {
             // A thread that has the domain for itself: `alone` closes it.
             self.control.admit_nobody();
-            self.control.lifecycle().poison()
+            self.control.lifecycle().poison() || closed
         };
         if self.restarts.poisoned(life, stays, close) {
             self.end_inside(outcome::ANOTHER, |_| true);
@@ -260,10 +261,10 @@ mod tests {
             let before = inner.restarts.life();
             domain.reset().unwrap();
             // Told late, after its thread had left and the host began anew.
-            inner.poison(before, stays);
+            inner.poison(before, stays, false);
             assert!(!domain.is_poisoned());
             assert_eq!((next.call().unwrap(), next.call().unwrap()), (1, 2));
-            inner.poison(inner.restarts.life(), stays);
+            inner.poison(inner.restarts.life(), stays, false);
             assert_eq!(next.call().is_err(), stays);
         }
     }

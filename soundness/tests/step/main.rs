@@ -13,6 +13,7 @@ mod fixture;
 mod memory;
 mod peers;
 mod reader;
+#[allow(dead_code)]
 mod report;
 mod scenario;
 

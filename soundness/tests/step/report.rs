@@ -21,6 +21,20 @@ pub struct Contents {
     pub message: [u8; 2000],
     pub thread: [usize; 6],
     pub texts: [(u64, u64); 4],
+    /// For tests of upcalls.
+    pub upcalls: Upcalls,
+}
+
+/// What a child that is attached tells.
+#[repr(C)]
+pub struct Upcalls {
+    pub signal: i32,
+    /// The thread's state and records: first address and bytes.
+    pub extents: [(usize, usize); 2],
+    /// Offsets of words in the state that do not count.
+    pub except: [usize; 5],
+    /// Upcalls that returned, that were ended, that were skipped, and calls of their service.
+    pub counts: [u64; 4],
 }
 
 impl Report {
@@ -62,6 +76,10 @@ impl Report {
 
     pub fn signal(&self) -> i32 {
         self.get().signal
+    }
+
+    pub fn upcalls(&self) -> Upcalls {
+        self.get().upcalls
     }
 
     pub fn texts(&self) -> [(u64, u64); 4] {

@@ -22,9 +22,15 @@ pub struct Scenario {
 impl Scenario {
     /// The child's life.
     pub fn child(&self, report: &'static Report) {
+        self.child_with(report, |_| {});
+    }
+
+    /// The same; `between` runs before the first call, and before each one that is stepped through.
+    pub fn child_with(&self, report: &'static Report, mut between: impl FnMut(&Report)) {
         let mut fixture = (self.make)();
         // Register the thread, start the watchdog, warm the allocator.
         let _ = fixture.once(false);
+        between(report);
         if self.host_signal {
             extern "C" fn nothing(_: i32) {}
             // SAFETY: the handler does nothing.
@@ -59,6 +65,7 @@ impl Scenario {
                 }
             }
             (fixture.prepare)(&fixture.domain);
+            between(report);
             let mut texts = [(0, 0); 4];
             for (place, domain) in texts
                 .iter_mut()

@@ -1,0 +1,268 @@
+//! What waits to be told to a thread's handler: a few events, each at most once, and counts of all
+//! that was done with them.
+//!
+//! Any thread puts something in, also in a signal handler, and none waits for another: who finds a
+//! slot in somebody's hands takes the next one. The thread itself takes out, in the handler of the
+//! signal for upcalls, which may have interrupted it while it put something in. Invariant: who has
+//! filled a slot rings behind that, and `rung` is taken back before slots are looked at. So what a
+//! look does not find is rung for after it.
+
+use crate::outcome::RawFault;
+use crate::signal;
+use core::cell::UnsafeCell;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+
+/// Events that can wait.
+pub const SLOTS: usize = 16;
+
+/// A slot is in nobody's hands, and empty.
+const EMPTY: u64 = 0;
+/// Somebody writes or takes it.
+const BUSY: u64 = 1;
+
+/// It has this event.
+fn full(event: u32) -> u64 {
+    u64::from(event) << 2 | 2
+}
+
+#[derive(Default)]
+struct Slot {
+    state: AtomicU64,
+    data: AtomicU64,
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// The thread is interrupted for it.
+    Sent,
+    /// The same event waited already: its data is the later one's.
+    Coalesced,
+    /// No place was left.
+    Dropped,
+    /// The thread is not attached any more.
+    Detached,
+}
+
+/// How often what has happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UpcallCounters {
+    /// Handlers that returned.
+    pub delivered: u64,
+    /// Events whose data took the place of an earlier one's.
+    pub coalesced: u64,
+    /// Events for which there was no place.
+    pub dropped: u64,
+    /// Events that came when the domain let nobody in.
+    pub skipped: u64,
+    /// Handlers that were ended.
+    pub ended: u64,
+}
+
+/// Of one attachment.
+#[derive(Default)]
+pub struct Mailbox {
+    slots: [Slot; SLOTS],
+    rung: AtomicBool,
+    /// The kernel's number of the thread; 0 once it is not attached any more.
+    tid: AtomicU32,
+    pub(super) delivered: AtomicU64,
+    coalesced: AtomicU64,
+    dropped: AtomicU64,
+    pub(super) skipped: AtomicU64,
+    pub(super) ended: AtomicU64,
+    fault: KeptFault,
+}
+
+impl Mailbox {
+    pub(super) fn new(tid: u32) -> Mailbox {
+        Mailbox {
+            tid: AtomicU32::new(tid),
+            ..Mailbox::default()
+        }
+    }
+
+    /// From now on nobody is interrupted.
+    pub(super) fn close(&self) {
+        self.tid.store(0, SeqCst);
+    }
+
+    /// Has the thread interrupted for an event.
+    pub fn post(&self, event: u32, value: u64) -> Posted {
+        if self.tid.load(SeqCst) == 0 {
+            return Posted::Detached;
+        }
+        let posted = if self.fill(full(event), event, value) {
+            self.coalesced.fetch_add(1, Relaxed);
+            Posted::Coalesced
+        } else if self.fill(EMPTY, event, value) {
+            Posted::Sent
+        } else {
+            self.dropped.fetch_add(1, Relaxed);
+            Posted::Dropped
+        };
+        // Also where nothing was put in: what waits may not have been rung for, for want of room in
+        // the kernel.
+        self.ring();
+        posted
+    }
+
+    /// Fills the first slot that is in this state.
+    fn fill(&self, state: u64, event: u32, data: u64) -> bool {
+        let taken = |slot: &&Slot| {
+            slot.state
+                .compare_exchange(state, BUSY, SeqCst, SeqCst)
+                .is_ok()
+        };
+        let Some(slot) = self.slots.iter().find(taken) else {
+            return false;
+        };
+        slot.data.store(data, SeqCst);
+        slot.state.store(full(event), SeqCst);
+        true
+    }
+
+    /// Interrupts the thread, unless it is about to be.
+    pub(super) fn ring(&self) {
+        if self.rung.swap(true, SeqCst) {
+            return;
+        }
+        let (tid, signal) = (self.tid.load(SeqCst), signal::upcall_signal());
+        // A thread that ended meanwhile is not found, and one that got its number is not attached,
+        // or looks into a mailbox of its own.
+        // SAFETY: sends a signal for which a handler is installed to a thread of this process.
+        let sent = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, signal) };
+        if sent != 0 {
+            // The kernel queues no more signals; who posts next tries again.
+            self.rung.store(false, SeqCst);
+        }
+    }
+
+    /// The thread looks from here on.
+    pub(super) fn answer(&self) {
+        self.rung.store(false, SeqCst);
+    }
+
+    /// Takes an event out.
+    pub(super) fn take(&self) -> Option<(u32, u64)> {
+        for slot in &self.slots {
+            let state = slot.state.load(SeqCst);
+            if matches!(state, EMPTY | BUSY)
+                || slot
+                    .state
+                    .compare_exchange(state, BUSY, SeqCst, SeqCst)
+                    .is_err()
+            {
+                continue;
+            }
+            let data = slot.data.load(SeqCst);
+            slot.state.store(EMPTY, SeqCst);
+            return Some(((state >> 2) as u32, data));
+        }
+        None
+    }
+
+    /// How often what has happened so far.
+    pub fn counters(&self) -> UpcallCounters {
+        UpcallCounters {
+            delivered: self.delivered.load(Relaxed),
+            coalesced: self.coalesced.load(Relaxed),
+            dropped: self.dropped.load(Relaxed),
+            skipped: self.skipped.load(Relaxed),
+            ended: self.ended.load(Relaxed),
+        }
+    }
+
+    /// Keeps what an upcall ended with, if nothing is kept.
+    pub(super) fn keep(&self, fault: EndedUpcall) {
+        self.fault.put(fault);
+    }
+
+    /// Takes what the first upcall ended with that nobody has asked about.
+    pub fn take_fault(&self) -> Option<EndedUpcall> {
+        self.fault.take()
+    }
+}
+
+/// How an upcall ended that did not return.
+#[derive(Clone, Copy)]
+pub struct EndedUpcall {
+    /// What the handler or the gate saw.
+    pub fault: RawFault,
+    /// Which of its lives the domain was in.
+    pub life: u64,
+    /// The domain lets nobody in any more since then.
+    pub closed: bool,
+}
+
+/// One such, that the thread leaves in a signal handler and any other takes.
+#[derive(Default)]
+struct KeptFault {
+    /// [`EMPTY`], [`BUSY`], or 2: there is one.
+    state: AtomicU64,
+    fault: UnsafeCell<Option<EndedUpcall>>,
+}
+
+// SAFETY: the cell is touched only by who has changed the state to BUSY.
+unsafe impl Sync for KeptFault {}
+
+impl KeptFault {
+    fn put(&self, fault: EndedUpcall) {
+        if self
+            .state
+            .compare_exchange(EMPTY, BUSY, SeqCst, SeqCst)
+            .is_ok()
+        {
+            // SAFETY: the state is BUSY by this thread.
+            unsafe { *self.fault.get() = Some(fault) };
+            self.state.store(2, SeqCst);
+        }
+    }
+
+    fn take(&self) -> Option<EndedUpcall> {
+        self.state.compare_exchange(2, BUSY, SeqCst, SeqCst).ok()?;
+        // SAFETY: as above.
+        let fault = unsafe { (*self.fault.get()).take() };
+        self.state.store(EMPTY, SeqCst);
+        fault
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_wait_once_each_and_what_has_no_place_is_counted() {
+        let mailbox = Mailbox::new(u32::MAX);
+        for event in 0..SLOTS as u32 {
+            assert_eq!(mailbox.post(event, 1), Posted::Sent);
+        }
+        assert_eq!(mailbox.post(3, 7), Posted::Coalesced);
+        assert_eq!(mailbox.post(99, 7), Posted::Dropped);
+        let mut taken: Vec<_> = std::iter::from_fn(|| mailbox.take()).collect();
+        taken.sort_unstable();
+        let expected = (0..SLOTS as u32).map(|event| (event, if event == 3 { 7 } else { 1 }));
+        assert_eq!(taken, expected.collect::<Vec<_>>());
+        mailbox.close();
+        assert_eq!(mailbox.post(1, 1), Posted::Detached);
+        let counters = mailbox.counters();
+        assert_eq!((counters.coalesced, counters.dropped), (1, 1));
+    }
+
+    #[test]
+    fn the_first_end_is_kept() {
+        let mailbox = Mailbox::new(1);
+        let ended = |life| EndedUpcall {
+            fault: RawFault::default(),
+            life,
+            closed: true,
+        };
+        assert!(mailbox.take_fault().is_none());
+        mailbox.keep(ended(1));
+        mailbox.keep(ended(2));
+        assert_eq!(mailbox.take_fault().map(|e| e.life), Some(1));
+        assert!(mailbox.take_fault().is_none());
+    }
+}
