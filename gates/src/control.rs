@@ -12,9 +12,11 @@
 //! never has a data stack, so gates that are sent there take the slow path
 //! ([`super::thread::divert_all`]).
 
+#[cfg(feature = "linux")]
+use super::gate::FACT_COMMON;
 use super::lifecycle::{Lifecycle, Phase};
 #[cfg(feature = "linux")]
-use super::machine::{self, Slept};
+use super::machine::{self, Sleepers, Slept};
 use super::memory::{self, Gone};
 use super::registers::{float_mask, integer_mask};
 use alloc::boxed::Box;
@@ -373,14 +375,23 @@ impl Control {
     /// is.
     #[cfg(feature = "linux")]
     pub fn wait(&self, word: u32, value: u32, longest: Duration) -> Slept {
-        machine::wait_at(self.address(word & !3), value, longest)
+        machine::wait_at(self.address(word & !3), value, longest, self.sleepers())
     }
 
     /// Wakes at most so many threads that sleep for the word of the window at this offset, where
     /// the calling thread keeps it: how many there were.
     #[cfg(feature = "linux")]
     pub fn wake(&self, word: u32, most: u32) -> u32 {
-        machine::wake_at(self.address(word & !3), most)
+        machine::wake_at(self.address(word & !3), most, self.sleepers())
+    }
+
+    /// Who sleeps for words of the window.
+    #[cfg(feature = "linux")]
+    fn sleepers(&self) -> Sleepers {
+        match self.facts() & FACT_COMMON {
+            0 => Sleepers::Own,
+            _ => Sleepers::All,
+        }
     }
 
     /// Copies into the window of the domain that the calling thread is in, or about to enter: its

@@ -33,6 +33,8 @@ pub const FACT_X87: u32 = 4;
 pub const FACT_GS: u32 = 8;
 /// The image has instructions that MXCSR governs, or that raise its flags.
 pub const FACT_FLOAT: u32 = 16;
+/// Other processes have the domain's memory, too.
+pub const FACT_COMMON: u32 = 128;
 
 /// The fact bits of text of which the verifier has found these facts.
 pub fn fact_bits(facts: &Facts) -> u32 {

@@ -127,7 +127,8 @@ fn fault(
             {
                 code.closes(&fault);
             }
-            inner.poison(life, recovery == Some(Recovery::Terminate));
+            let stays = recovery == Some(Recovery::Terminate);
+            inner.poison(life, stays, fault.kind);
         }
     }
     let offset = fault.offset.map_or(0, |o| o.0);

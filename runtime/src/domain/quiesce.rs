@@ -2,6 +2,8 @@
 //! [`DomainInner::exclusive`]: nobody is inside then, and nobody can enter.
 
 use super::{Busy, Domain, DomainInner};
+use crate::common::header::Why;
+use crate::fault::FaultKind;
 use crate::own_threads::mine;
 use crate::own_threads::state::Stopped;
 use postern_gates::control::Control;
@@ -233,13 +235,17 @@ impl DomainInner {
     /// After a fault in this [life](crate::restart::Restarts::life) of the domain: nobody enters
     /// any more, and who is inside is thrown out; those that are just entering by the watchdog. If
     /// it `stays` closed, only the host opens it again.
-    pub(crate) fn poison(&self, life: u64, stays: bool) {
+    pub(crate) fn poison(&self, life: u64, stays: bool, kind: FaultKind) {
         let close = || {
             // A thread that has the domain for itself: `alone` closes it.
             self.control.admit_nobody();
             self.control.lifecycle().poison()
         };
         if self.restarts.poisoned(life, stays, close) {
+            if let Some(seat) = self.instance.seat().filter(|seat| seat.is_here()) {
+                let (pid, kind) = (std::process::id(), kind as u32);
+                seat.header().poison(Why::Fault { pid, kind });
+            }
             self.end_inside(outcome::ANOTHER, |_| true);
         }
     }
@@ -247,6 +253,7 @@ impl DomainInner {
 
 #[cfg(test)]
 mod tests {
+    use crate::fault::FaultKind;
     use crate::sample::{self, AtOnce};
 
     #[test]
@@ -260,10 +267,10 @@ mod tests {
             let before = inner.restarts.life();
             domain.reset().unwrap();
             // Told late, after its thread had left and the host began anew.
-            inner.poison(before, stays);
+            inner.poison(before, stays, FaultKind::Trap);
             assert!(!domain.is_poisoned());
             assert_eq!((next.call().unwrap(), next.call().unwrap()), (1, 2));
-            inner.poison(inner.restarts.life(), stays);
+            inner.poison(inner.restarts.life(), stays, FaultKind::Trap);
             assert_eq!(next.call().is_err(), stays);
         }
     }
