@@ -111,6 +111,9 @@ pub struct Control {
     /// At least as many as slots have a data stack: who gives one counts first, who takes one back
     /// counts last.
     pub(crate) stacks_given: AtomicU32,
+    /// Of a common domain: where the words are by which other processes see who is inside, one for
+    /// each thread's index ([`super::block::Inside`]); else 0.
+    pub(crate) inside: AtomicU64,
 }
 
 /// What a domain holds for one thread.
@@ -317,6 +320,33 @@ impl Control {
     /// Has nobody let in any more while the domain is [`Phase::Exclusive`]. Whether somebody was.
     pub fn admit_nobody(&self) -> bool {
         self.owner.swap(0, Ordering::SeqCst) != 0
+    }
+
+    /// The word by which other processes see what the thread with this index is inside, if the
+    /// domain is a common one. For the thread itself, which is inside, or has just been.
+    fn inside_word(&self, index: usize) -> Option<&AtomicU32> {
+        match self.inside.load(Ordering::SeqCst) {
+            0 => None,
+            // SAFETY: the address of at least MAX_THREADS words, which stay while somebody is
+            // inside, and become others, which stay for good, before they go
+            // ([`super::block::Inside`]).
+            words => Some(unsafe { &*(words as *const AtomicU32).add(index.min(MAX_THREADS - 1)) }),
+        }
+    }
+
+    /// The thread with this index enters `function`.
+    pub(super) fn note_inside(&self, index: usize, function: u32) {
+        if let Some(word) = self.inside_word(index) {
+            word.store(function, Ordering::SeqCst);
+        }
+    }
+
+    /// The innermost call of the thread with this index, or one that waited, is not inside any
+    /// more; others of it may wait there.
+    pub(super) fn note_left(&self, index: usize) {
+        if self.slot(index).waiting.load(Ordering::Relaxed) == 0 {
+            self.note_inside(index, 0);
+        }
     }
 
     /// Whether a call of the thread with this index waits in a call into the domain.

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
@@ -428,6 +428,30 @@ pub(super) fn abandon(message: &str) -> ! {
     unsafe {
         libc::write(2, message.as_ptr().cast(), message.len());
         libc::abort()
+    }
+}
+
+/// A descriptor that can be read once SIGINT or SIGTERM has come. They do not end the process any
+/// more: the calling thread blocks them, and so do those that it makes from now on. For programs
+/// that call it first thing.
+///
+/// # Errors
+/// The system's own.
+pub fn termination() -> std::io::Result<OwnedFd> {
+    // SAFETY: the calls fill the set, and read it; the result is a new descriptor or -1.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGINT);
+        libc::sigaddset(&mut set, libc::SIGTERM);
+        let error = libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        if error != 0 {
+            return Err(std::io::Error::from_raw_os_error(error));
+        }
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC) {
+            -1 => Err(std::io::Error::last_os_error()),
+            descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
+        }
     }
 }
 

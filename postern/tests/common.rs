@@ -3,15 +3,24 @@
 
 mod support;
 use postern::{
-    CallError, CommonError, CommonMemory, Domain, DomainBuilder, FaultKind, Image,
-    InstantiateError, MapError, Offset, Poison,
+    Admission, Broker, CallError, CommonError, CommonMemory, Domain, DomainBuilder, FaultKind,
+    Image, InstantiateError, MapError, Offset, Poison,
 };
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use support::{code, domain, fork};
 
 fn image() -> Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| source().image()).clone()
+}
+
+fn source() -> support::Code {
     code(
         &[
             ("s", "i()"),
@@ -27,15 +36,18 @@ fn image() -> Image {
             ("stack", "I()"),
             ("sleep", "i(i)"),
             ("wake", "i(i)"),
-            ("spin", "v()"),
+            ("hold", "v()"),
             ("serve", "i()"),
             ("trap", "v()"),
+            ("both", "v()"),
             ("__postern_init", "v()"),
         ],
         ".data
          n: .long 0
          word: .long 0
          count: .long 7
+         one: .long 0
+         two: .long 0
          .text
          put: movl %edi,%gs:n(,%eiz,1)
             ret
@@ -60,14 +72,18 @@ fn image() -> Image {
             movl $1,%esi
             call __postern_wake
             ret
-         spin: jmp spin
+         hold: movl $2,%gs:n(,%eiz,1)
+         held: jmp held
          trap: ud2
+         both: incl %gs:one(,%eiz,1)
+            call s
+            incl %gs:two(,%eiz,1)
+            ret
          serve: call s
             ret
          __postern_init: incl %gs:count(,%eiz,1)
             ret",
     )
-    .image()
 }
 
 fn builder(memory: &CommonMemory) -> DomainBuilder {
@@ -101,6 +117,231 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(since.elapsed() < Duration::from_secs(20), "{what}");
         std::thread::sleep(Duration::from_micros(200));
     }
+}
+
+/// A broker for new memory, which serves until it is dropped.
+struct Serving {
+    path: PathBuf,
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<Broker>>,
+    _directory: support::Directory,
+}
+
+impl Serving {
+    fn begin() -> Serving {
+        let directory = support::Directory::new();
+        let path = directory.path("state");
+        let memory = CommonMemory::new(&image()).unwrap();
+        let broker = Broker::begin(&path, &memory, Admission::default()).unwrap();
+        let (stop, stopped) = UnixStream::pair().unwrap();
+        let serve = move || {
+            while let Some(visit) = broker.serve_one(stopped.as_fd()).unwrap() {
+                assert!(visit.admitted);
+            }
+            broker
+        };
+        Serving {
+            path,
+            stop: Some(stop),
+            thread: Some(std::thread::spawn(serve)),
+            _directory: directory,
+        }
+    }
+
+    fn end(&mut self) -> Broker {
+        drop(self.stop.take());
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+fn shared(path: &Path) -> Result<Domain, InstantiateError> {
+    let builder = Domain::shared_at(path, &image())?;
+    let builder = builder.service("s", |_: &postern::Caller<'_>| 7);
+    builder.deadline(None).build()
+}
+
+fn refused(path: &Path) -> CommonError {
+    match shared(path) {
+        Err(InstantiateError::Common(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_broker_hands_it_out_and_who_has_it_goes_on_without() {
+    const PATH: &str = "POSTERN_TEST_SOCKET";
+    let test = "a_broker_hands_it_out_and_who_has_it_goes_on_without";
+    if let Some(path) = std::env::var_os(PATH) {
+        let domain = shared(path.as_ref()).unwrap();
+        put(&domain, 2);
+        until("the last value", || get(&domain) == 3);
+        put(&domain, 4);
+        std::process::exit(0);
+    }
+    let mut serving = Serving::begin();
+    let domain = shared(&serving.path).unwrap();
+    put(&domain, 1);
+    assert_eq!(get(&shared(&serving.path).unwrap()), 1);
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(PATH, &serving.path)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the other's value", || get(&domain) == 2);
+    // Of one path there is one.
+    let memory = CommonMemory::new(&image()).unwrap();
+    let again = Broker::begin(&serving.path, &memory, Admission::default());
+    assert!(matches!(again, Err(CommonError::Shared(_))), "{again:?}");
+    let broker = serving.end();
+    assert!(broker.path().exists());
+    drop(broker);
+    assert!(!serving.path.exists());
+    let error = refused(&serving.path);
+    assert!(matches!(error, CommonError::NoBroker(_)), "{error}");
+    put(&domain, 3);
+    until("it goes on", || get(&domain) == 4);
+    assert!(child.wait().unwrap().success());
+    // What a broker leaves that was killed is no hindrance.
+    drop(std::os::unix::net::UnixListener::bind(&serving.path).unwrap());
+    let error = refused(&serving.path);
+    assert!(
+        matches!(error, CommonError::NoBroker(_) | CommonError::System { .. }),
+        "{error}"
+    );
+    drop(Broker::begin(&serving.path, &memory, Admission::default()).unwrap());
+}
+
+#[test]
+fn who_is_admitted() {
+    let own = unsafe { libc::geteuid() };
+    let narrow = Admission::default();
+    assert!(narrow.admits(own, 77) && narrow.admits(0, 77) && !narrow.admits(own + 1, 77));
+    let wide = Admission {
+        users: vec![own + 1],
+        groups: vec![5],
+        ..Admission::default()
+    };
+    assert!(wide.admits(own + 1, 77) && wide.admits(own + 2, 5) && !wide.admits(own + 2, 77));
+    let all = Admission {
+        all: true,
+        ..Admission::default()
+    };
+    assert!(all.admits(own + 2, 77));
+}
+
+#[test]
+fn names_of_shared_domains() {
+    for name in ["counter", "a-b_c.1", &"x".repeat(64)] {
+        assert!(
+            postern::socket_of(name)
+                .unwrap()
+                .ends_with(format!("postern/{name}"))
+        );
+    }
+    for name in [
+        "",
+        ".",
+        "..",
+        ".x",
+        "a/b",
+        "../x",
+        "a b",
+        "a\0",
+        "ä",
+        &"x".repeat(65),
+    ] {
+        assert!(
+            matches!(postern::socket_of(name), Err(CommonError::Name(_))),
+            "{name}"
+        );
+    }
+}
+
+/// Whatever a stranger sends, it is an error, and nothing of it stays.
+#[test]
+fn what_is_no_broker_is_told_so() {
+    support::succeeds_in_child("what_is_no_broker_is_told_so", strangers);
+}
+
+fn strangers() {
+    use std::mem::{size_of, zeroed};
+    let directory = support::Directory::new();
+    let path = directory.path("stranger");
+    let memory = CommonMemory::new(&image()).unwrap();
+    let good = memory.descriptor().as_raw_fd();
+    let other = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
+    let other = other.as_raw_fd();
+    let given: &[u8] = b"postern-common-1";
+    let cases: [(&[u8], &[i32]); 9] = [
+        (b"", &[]),
+        (b"postern-common-0", &[]),
+        (b"postern-common-0", &[good]),
+        (given, &[]),
+        (given, &[other]),
+        (given, &[good, good]),
+        (given, &[good; 9]),
+        (b"postern-common-2", &[good]),
+        (&[b'x'; 500], &[]),
+    ];
+    let descriptors = support::descriptors();
+    for (text, rights) in cases {
+        let stranger = unsafe {
+            let fd = libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0);
+            let mut address: libc::sockaddr_un = zeroed();
+            address.sun_family = libc::AF_UNIX as u16;
+            let name = path.as_os_str().as_encoded_bytes();
+            for (to, &from) in address.sun_path.iter_mut().zip(name) {
+                *to = from as libc::c_char;
+            }
+            let size = size_of::<libc::sockaddr_un>() as u32;
+            let _ = std::fs::remove_file(&path);
+            assert_eq!(libc::bind(fd, (&raw const address).cast(), size), 0);
+            assert_eq!(libc::listen(fd, 1), 0);
+            OwnedFd::from_raw_fd(fd)
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| unsafe {
+                let client = libc::accept4(
+                    stranger.as_raw_fd(),
+                    std::ptr::null_mut(),
+                    std::ptr::null_mut(),
+                    libc::SOCK_CLOEXEC,
+                );
+                let client = OwnedFd::from_raw_fd(client);
+                let mut control = [0u64; 32];
+                let mut part = libc::iovec {
+                    iov_base: text.as_ptr().cast_mut().cast(),
+                    iov_len: text.len(),
+                };
+                let mut message: libc::msghdr = zeroed();
+                message.msg_iov = &raw mut part;
+                message.msg_iovlen = 1;
+                if !rights.is_empty() {
+                    let bytes = size_of_val(rights) as u32;
+                    message.msg_control = control.as_mut_ptr().cast();
+                    message.msg_controllen = libc::CMSG_SPACE(bytes) as usize;
+                    let head = libc::CMSG_FIRSTHDR(&message);
+                    (*head).cmsg_level = libc::SOL_SOCKET;
+                    (*head).cmsg_type = libc::SCM_RIGHTS;
+                    (*head).cmsg_len = libc::CMSG_LEN(bytes) as usize;
+                    libc::CMSG_DATA(head)
+                        .copy_from_nonoverlapping(rights.as_ptr().cast(), size_of_val(rights));
+                }
+                if !text.is_empty() {
+                    assert!(libc::sendmsg(client.as_raw_fd(), &message, 0) > 0);
+                }
+            });
+            let error = refused(&path);
+            let shown = format!(
+                "{} bytes, {} descriptors: {error}",
+                text.len(),
+                rights.len()
+            );
+            println!("{shown}");
+        });
+    }
+    assert_eq!(support::descriptors(), descriptors);
 }
 
 const CHILD: &str = "POSTERN_TEST_ATTACHED";
@@ -184,6 +425,43 @@ fn two_domains_of_a_process_have_one_state() {
     assert_ne!(its, others);
     let fault = peek.call(Offset(its - 64)).unwrap_err();
     assert_eq!(fault.fault().unwrap().kind, FaultKind::Read);
+}
+
+#[test]
+fn memory_of_one_client_is_no_others() {
+    let memory = CommonMemory::new(&image()).unwrap();
+    let (one, other) = (attach(&memory), attach(&memory));
+    let private = one.own_memory(5000).unwrap();
+    let others = other.own_memory(5000).unwrap();
+    assert_ne!(private, others);
+    one.write(private, &7u32.to_le_bytes()).unwrap();
+    one.write(Offset(private.0 + 4096), &8u32.to_le_bytes())
+        .unwrap();
+    let peek = |domain: &Domain, at: u32| {
+        let peek = domain.func::<fn(Offset) -> i32>("peek").unwrap();
+        peek.call(Offset(at))
+    };
+    assert_eq!(peek(&one, private.0).unwrap(), 7);
+    assert_eq!(peek(&other, others.0).unwrap(), 0);
+    assert!(other.read_vec(private, 4).is_err());
+    // Nothing lies beside it.
+    for at in [private.0 - 4, private.0 + 8192] {
+        assert!(one.read_vec(Offset(at), 4).is_err());
+    }
+    let fault = peek(&other, private.0).unwrap_err();
+    assert_eq!(fault.fault().unwrap().kind, FaultKind::Read);
+    until("the reset", || one.reset().is_ok());
+    assert_eq!(peek(&one, private.0).unwrap(), 0);
+    for bytes in [0, 1 << 31, 1 << 40] {
+        assert!(one.own_memory(bytes).is_err());
+    }
+    let plain = Domain::builder(&image()).service("s", |_: &postern::Caller<'_>| 7);
+    assert!(plain.build().unwrap().own_memory(1).is_err());
+    // It goes on until the seat's share is used up, and the data stacks have none left.
+    while one.own_memory(1 << 20).is_ok() {}
+    assert_eq!(get(&one), 0);
+    let thread = std::thread::scope(|scope| scope.spawn(|| call(&one, "get")).join().unwrap());
+    println!("{thread:?}");
 }
 
 #[test]
@@ -417,6 +695,237 @@ fn no_reset_while_another_process_is_inside() {
 }
 
 #[test]
+fn who_is_killed_inside_poisons_it() {
+    let (memory, domain) = pair();
+    let attached = Attached::begin(
+        "who_is_killed_inside_poisons_it",
+        || memory.unwrap(),
+        |domain| {
+            let hold = domain.func::<fn()>("hold").unwrap();
+            hold.call().unwrap();
+        },
+    );
+    let domain = domain.unwrap();
+    let pid = attached.pid();
+    until("it is inside", || get(&domain) == 2);
+    let since = Instant::now();
+    unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+    while !domain.is_poisoned() {
+        std::hint::spin_loop();
+        assert!(since.elapsed() < Duration::from_secs(20));
+    }
+    println!("poisoned {:?} after the kill", since.elapsed());
+    let Some(Poison::Killed {
+        pid: its, function, ..
+    }) = domain.poison()
+    else {
+        panic!("{:?}", domain.poison());
+    };
+    assert_eq!((its, function.as_deref()), (pid, Some("hold")));
+    let words = domain.poison().unwrap().to_string();
+    assert_eq!(
+        words,
+        format!("process {pid} ended while it was inside `hold`")
+    );
+    assert!(matches!(call(&domain, "get"), Err(CallError::Poisoned)));
+    domain.reset().unwrap();
+    assert_eq!(get(&domain), 0);
+}
+
+#[test]
+fn who_is_killed_in_a_service_or_a_nested_call_was_inside() {
+    let (memory, domain) = pair();
+    let attached = Attached::begin_with(
+        "who_is_killed_in_a_service_or_a_nested_call_was_inside",
+        || memory.unwrap(),
+        |memory| {
+            let own = domain_that_adds();
+            let served = Domain::builder(&image()).common(memory).deadline(None);
+            let served = served.service("s", move |caller: &postern::Caller<'_>| -> i32 {
+                // A call of the same domain, and one of another, have come and gone.
+                put(&caller.domain(), 1);
+                assert_eq!(call(&own, "one").unwrap(), 1);
+                put(&caller.domain(), 2);
+                loop {
+                    std::thread::park();
+                }
+            });
+            let domain = served.build().unwrap();
+            call(&domain, "serve").unwrap();
+        },
+    );
+    let domain = domain.unwrap();
+    until("it is inside", || get(&domain) == 2);
+    let pid = attached.pid();
+    drop(attached);
+    until("the poison", || domain.is_poisoned());
+    let killed = matches!(domain.poison(), Some(Poison::Killed { pid: its, .. }) if its == pid);
+    assert!(killed, "{:?}", domain.poison());
+    domain.reset().unwrap();
+}
+
+fn domain_that_adds() -> Domain {
+    domain(&[("one", "i()")], "one: movl $1,%eax\n ret")
+}
+
+#[test]
+fn who_is_killed_outside_leaves_it_usable() {
+    for round in 0..3 {
+        let (memory, domain) = pair();
+        let attached = Attached::begin(
+            "who_is_killed_outside_leaves_it_usable",
+            || memory.unwrap(),
+            |domain| {
+                // Calls that return, in all ways.
+                let trap = domain.func::<fn()>("trap").unwrap();
+                assert!(trap.call().is_err());
+                domain.reset().unwrap();
+                assert_eq!(call(&domain, "serve").unwrap(), 7);
+                domain
+                    .read_vec(Offset(domain.image().tables().layout.data), 4)
+                    .unwrap();
+                put(&domain, 2);
+                loop {
+                    std::thread::park();
+                }
+            },
+        );
+        let domain = domain.unwrap();
+        until("it was inside", || {
+            call(&domain, "get").is_ok_and(|n| n == 2)
+        });
+        std::thread::sleep(Duration::from_millis(20 * round));
+        drop(attached);
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!((domain.poison(), get(&domain)), (None, 2));
+        domain.reset().unwrap();
+    }
+}
+
+#[test]
+fn the_dead_are_found_by_who_comes_when_nobody_was_there() {
+    if is_child() {
+        let child = |domain: Domain| domain.func::<fn()>("hold").unwrap().call().unwrap();
+        let test = "the_dead_are_found_by_who_comes_when_nobody_was_there";
+        Attached::begin(test, || unreachable!(), child);
+    }
+    let memory = CommonMemory::new(&image()).unwrap();
+    let test = "the_dead_are_found_by_who_comes_when_nobody_was_there";
+    let attached = Attached::begin(test, || memory.clone(), |_| {});
+    let layout = image().tables().layout;
+    let file = std::fs::File::from(memory.descriptor().try_clone_to_owned().unwrap());
+    let n = || {
+        let mut word = [0; 4];
+        let length = file.metadata().unwrap().len();
+        let at = length - u64::from(layout.heap_start + (64 << 20) - layout.data);
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut word, at).unwrap();
+        u32::from_le_bytes(word)
+    };
+    until("it is inside", || n() == 2);
+    drop(attached);
+    let domain = attach(&memory);
+    assert!(domain.is_poisoned());
+    assert!(matches!(domain.poison(), Some(Poison::Killed { .. })));
+    domain.reset().unwrap();
+    assert_eq!(get(&domain), 0);
+}
+
+/// Two counters that a call makes equal: killed at any instruction, it leaves them so, or the
+/// domain says that it was inside.
+#[test]
+fn who_is_killed_at_any_instruction_leaves_it_usable_or_poisoned() {
+    let source = source();
+    let image = source.image();
+    let memory = CommonMemory::new(&image).unwrap();
+    let attach = || {
+        let builder = Domain::builder(&image).common(&memory).deadline(None);
+        let builder = builder.service("s", |_: &postern::Caller<'_>| 7);
+        builder.build().unwrap()
+    };
+    let domain = attach();
+    let counters = || {
+        [source.at("one"), source.at("two")].map(|at| {
+            let mut word = [0; 4];
+            domain.read(Offset(at), &mut word).unwrap();
+            u32::from_le_bytes(word)
+        })
+    };
+    let mut found = String::new();
+    for steps in 0.. {
+        assert!(steps < 20_000, "it does not return");
+        let before = counters();
+        assert_eq!(before[0], before[1]);
+        let (complete, pid) = unsafe {
+            match libc::fork() {
+                0 => {
+                    let called = std::panic::catch_unwind(|| {
+                        let domain = attach();
+                        let both = domain.func::<fn()>("both").unwrap();
+                        // The first call is another way in.
+                        both.call().unwrap();
+                        libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
+                        libc::raise(libc::SIGSTOP);
+                        both.call().unwrap();
+                        libc::raise(libc::SIGSTOP);
+                    });
+                    libc::_exit(if called.is_ok() { 0 } else { 9 })
+                }
+                child => {
+                    assert!(child > 0);
+                    let mut status = 0;
+                    let mut stop = || {
+                        assert_eq!(libc::waitpid(child, &mut status, 0), child);
+                        assert!(libc::WIFSTOPPED(status), "{status:#x}");
+                        libc::WSTOPSIG(status)
+                    };
+                    assert_eq!(stop(), libc::SIGSTOP);
+                    let step = || libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, 0) == 0;
+                    let mut complete = false;
+                    for _ in 0..steps {
+                        assert!(step());
+                        complete |= stop() == libc::SIGSTOP;
+                        if complete {
+                            break;
+                        }
+                    }
+                    assert_eq!(libc::kill(child, libc::SIGKILL), 0);
+                    assert_eq!(libc::waitpid(child, &mut status, libc::__WALL), child);
+                    (complete, child as u32)
+                }
+            }
+        };
+        // Whoever attaches looks what the dead have left.
+        drop(attach());
+        let after = counters();
+        match domain.poison() {
+            None => {
+                assert_eq!(after[0], after[1], "after {steps} steps");
+                found.push('.');
+            }
+            Some(Poison::Killed {
+                pid: its, function, ..
+            }) => {
+                assert_eq!((its, function.as_deref()), (pid, Some("both")));
+                until("the poison", || domain.is_poisoned());
+                until("the reset", || domain.reset().is_ok());
+                found.push('x');
+            }
+            other => panic!("{other:?}"),
+        }
+        if complete {
+            break;
+        }
+    }
+    // Outside, inside, outside.
+    let inside = found.trim_matches('.');
+    assert!(
+        inside.len() > 20 && inside.bytes().all(|c| c == b'x'),
+        "{found}"
+    );
+    assert!(found.starts_with('.') && found.ends_with('.'), "{found}");
+}
+
+#[test]
 fn resets_of_several_processes_are_one_after_the_other() {
     let (memory, domain) = pair();
     let work = |domain: &Domain| {
@@ -464,6 +973,10 @@ fn a_child_has_it_no_more_and_the_parent_goes_on() {
 
 #[test]
 fn nothing_stays_behind() {
+    support::succeeds_in_child("nothing_stays_behind", attach_and_drop);
+}
+
+fn attach_and_drop() {
     let memory = CommonMemory::new(&image()).unwrap();
     drop(attach(&memory));
     let (descriptors, threads) = (support::descriptors(), support::threads());

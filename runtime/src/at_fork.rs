@@ -91,6 +91,7 @@ fn in_child(child: &InChild) {
             if let Some(seat) = domain.instance.seat() {
                 // The seat is the parent's: so is what the domain has in common with others.
                 seat.after_fork();
+                domain.control.goes_unseen();
                 domain.control.lifecycle().close();
                 inside::end_mine(&domain.control, outcome::ANOTHER);
             }

@@ -8,17 +8,20 @@
 //! | `header.rs` | what stands in front of the memory, for the runtimes only |
 //! | `memory.rs` | the file; a seat for each process |
 //! | `poison.rs` | why it is closed |
-//! | `follower.rs` | the thread that looks at what others do |
+//! | `follower.rs` | the threads that look at what others do |
+//! | `broker.rs` | who hands it out, by a name |
 
+pub(crate) mod broker;
 pub(crate) mod follower;
 pub(crate) mod header;
 pub(crate) mod memory;
 mod poison;
 
+pub use broker::{Admission, Broker, Visit, socket_of};
 pub use poison::Poison;
 
 use crate::domain::{self, Limits};
-use crate::error::InstantiateError;
+use crate::error::{CommonError, InstantiateError};
 use crate::image::Image;
 use memory::Memory;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -56,6 +59,10 @@ impl CommonMemory {
     /// # Errors
     /// The file is none of a common domain's, or could get shorter; nothing of it is believed.
     pub fn join(descriptor: OwnedFd) -> Result<CommonMemory, InstantiateError> {
+        Ok(CommonMemory::taken(descriptor)?)
+    }
+
+    fn taken(descriptor: OwnedFd) -> Result<CommonMemory, CommonError> {
         Ok(CommonMemory(Memory::join(descriptor)?))
     }
 

@@ -11,6 +11,7 @@ mod limits;
 mod quiesce;
 pub(crate) mod reclaim;
 mod room;
+mod shared;
 mod stacks;
 
 pub use build::DomainBuilder;
@@ -21,6 +22,7 @@ pub(crate) use stacks::{give_data_stack, renew_thread};
 use crate::code::AddedCode;
 use crate::common::Poison;
 use crate::common::follower::Watch;
+use crate::common::header::CommonPhase;
 use crate::error::SymbolError;
 use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
@@ -186,11 +188,11 @@ impl Domain {
     }
 
     /// Why the domain is poisoned, if it is a common one ([`DomainBuilder::common`]): what closed
-    /// it, in whichever process.
+    /// it, in whichever process. This process may be about to close its own.
     pub fn poison(&self) -> Option<Poison> {
-        let seat = self.0.instance.seat()?;
-        self.is_poisoned()
-            .then(|| Poison::of(seat.header().why(), &self.0.image))
+        let header = self.0.instance.seat()?.header();
+        let closed = header.phase() == CommonPhase::Poisoned;
+        closed.then(|| Poison::of(header.why(), &self.0.image))
     }
 
     /// Whether the domain was closed for good.

@@ -33,7 +33,7 @@ pub(crate) struct Instance {
     /// another size than that it is nobody's, and all stacks lie above the heap.
     stack_size: u32,
     stacks: Mutex<Stacks>,
-    /// Where data and heap are, and which data stacks may be had, if other processes have them, too.
+    /// Other processes have data and heap, too: where these are, and its data stacks.
     seat: Option<Seat>,
 }
 
@@ -49,6 +49,8 @@ struct Stacks {
     extra: Vec<(u32, u32)>,
     /// Where those begin that were given and came back.
     free: Vec<u32>,
+    /// Memory of this process's domain alone, among the data stacks of its seat.
+    own: Vec<(u32, u32)>,
     /// The code area and its data: what can be read, and what can be written.
     code: Option<[(u32, u32); 2]>,
     areas: Views,
@@ -250,6 +252,33 @@ impl Instance {
         Ok(end - reserved)
     }
 
+    /// Zeroed memory of whole pages that only this process's domain has, at an offset that none of
+    /// another process has: `None` if the seat has no room, or there is no seat.
+    pub(crate) fn give_own(&self, bytes: u32) -> Result<Option<u32>, MapError> {
+        let Some(seat) = &self.seat else {
+            return Ok(None);
+        };
+        let pin = self.pin();
+        let mut stacks = self.stacks();
+        // With a page on either side that nothing uses.
+        let start = u64::from(stacks.next) + u64::from(PAGE);
+        let end = (start + u64::from(bytes)).next_multiple_of(PAGE.into());
+        let limit = stacks.limit().min(seat.zone().1);
+        if bytes == 0 || end + u64::from(PAGE) > u64::from(limit) {
+            return Ok(None);
+        }
+        // Both are below the limit.
+        let (start, end) = (start as u32, end as u32);
+        let part = pin.part(start, end);
+        map::room(2)?;
+        stacks.areas.clear(&pin, start - PAGE, end + PAGE)?;
+        part.protect(Prot::ReadWrite)?;
+        part.hide();
+        stacks.next = end + PAGE;
+        stacks.own.push((start, end));
+        Ok(Some(start))
+    }
+
     /// Takes back a data stack that begins at `first`, for whoever comes next. It is refreshed
     /// before that.
     pub(crate) fn take_data_stack(&self, first: u32) {
@@ -350,6 +379,7 @@ impl Instance {
         };
         let stacks = self.stacks();
         ranges.extend(&stacks.extra);
+        ranges.extend(&stacks.own);
         ranges.extend(stacks.code.map(|[_, data]| data));
         ranges
     }
@@ -382,8 +412,8 @@ impl Instance {
         {
             return true;
         }
-        stacks.extra.iter().any(|&(l, h)| within(l, h))
-            || stacks.areas.accessible(offset, end, write)
+        let mut own = stacks.extra.iter().chain(&stacks.own);
+        own.any(|&(l, h)| within(l, h)) || stacks.areas.accessible(offset, end, write)
     }
 }
 

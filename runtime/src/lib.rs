@@ -49,7 +49,7 @@ mod watchdog;
 pub use call::{
     CallError, Enter, Func, FuncType, clear_last_error, last_error, nesting, set_last_error, unwind,
 };
-pub use common::{CommonMemory, Poison};
+pub use common::{Admission, Broker, CommonMemory, Poison, Visit, socket_of};
 pub use config::{Config, Perf};
 pub use counters::{By, Counters, Metrics, Pages, metrics};
 pub use decision::{Asked, Decider, DecisionError, Question};
@@ -65,6 +65,7 @@ pub use grants::Grants;
 pub use image::Image;
 pub use peer::PeerExport;
 pub use placement::{Placement, hot_domain};
+pub use postern_gates::machine::termination;
 #[doc(hidden)]
 pub use postern_gates::map::without_reserve;
 pub use postern_gates::map::{MapError, SystemLimit};

@@ -12,9 +12,11 @@
 //!   DATA   the window from the image's data to the end of the heap
 //! ```
 
+use postern_gates::block::Inside;
 use postern_gates::control::MAX_THREADS;
 use postern_gates::machine;
 use postern_gates::map::SharedWords;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -171,7 +173,7 @@ impl Why {
 
 /// The words, as one process has them.
 #[derive(Debug)]
-pub(crate) struct Header(SharedWords);
+pub(crate) struct Header(Arc<SharedWords>);
 
 impl Header {
     /// Bytes in front of the window's data.
@@ -179,7 +181,7 @@ impl Header {
 
     /// Takes the words of a file.
     pub(crate) fn new(words: SharedWords) -> Header {
-        Header(words)
+        Header(Arc::new(words))
     }
 
     /// Fills in those of a new file.
@@ -294,16 +296,24 @@ impl Header {
         }
     }
 
-    /// Notes why it is closed.
+    /// Notes why it is closed. The word that says what the others mean comes last.
     pub(crate) fn because(&self, why: Why) {
-        for (at, word) in why.words().into_iter().enumerate() {
+        for (at, word) in why.words().into_iter().enumerate().rev() {
             self.put(WHY + at, word);
         }
     }
 
-    /// Why it is closed.
+    /// Why it is closed. Whoever closed it notes that just after; so it is waited for a moment.
     pub(crate) fn why(&self) -> Why {
-        Why::of([0, 1, 2].map(|at| self.get(WHY + at)))
+        const LOOKS: u32 = 100;
+        for _ in 0..LOOKS {
+            let why = Why::of([0, 1, 2].map(|at| self.get(WHY + at)));
+            if why != Why::Unknown {
+                return why;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        Why::Unknown
     }
 
     /// How often it was reset.
@@ -386,6 +396,11 @@ impl Header {
         let first = Self::first_inside(seat);
         let mut words = (first..first + INSIDE_WORDS).map(|number| self.get(number));
         words.find(|&function| function != 0)
+    }
+
+    /// The words of a seat by which the gates say who is inside.
+    pub(crate) fn words_inside(&self, seat: u32) -> Option<Inside> {
+        Inside::new(&self.0, Self::first_inside(seat))
     }
 
     /// Nobody of this seat is inside.

@@ -301,6 +301,8 @@ impl Turn {
                 });
                 let seat = Seat(seat);
                 seat.bury_dead();
+                // The others watch this process from now on.
+                seat.header().tell();
                 let turn = TurnOf(seat.clone());
                 return Ok((seat, turn));
             }
@@ -416,6 +418,19 @@ impl Seat {
                     handle.unlock(other.into());
                 }
             });
+        }
+    }
+
+    /// The process with another seat is known to have ended.
+    pub(crate) fn has_ended(&self, other: u32) {
+        let header = self.header();
+        let pid = header.pid(other);
+        self.bury_dead();
+        // A child that it forked by other means than the C library's may keep the lock.
+        if header.pid(other) == pid
+            && let Some(function) = header.inside(other)
+        {
+            header.poison(Why::Killed { pid, function });
         }
     }
 

@@ -22,7 +22,7 @@ use crate::symbols;
 use crate::system::{System, SystemCalls, SystemPolicy, SystemService};
 use postern_gates::block::{Block, Terms};
 use postern_gates::callee::Callee;
-use postern_gates::gate::{FACT_COMMON, FACT_GS};
+use postern_gates::gate::FACT_GS;
 use postern_gates::lifecycle::Phase;
 use postern_image::{ImportOwned, Signature};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -284,17 +284,16 @@ impl DomainBuilder {
             0
         };
         let stays = instance.seat().is_some();
-        let common = match instance.seat() {
-            Some(_) => FACT_COMMON,
-            None => 0,
-        };
+        let seat = instance.seat();
+        let inside = seat.and_then(|seat| seat.header().words_inside(seat.number()));
         let terms = Terms {
-            facts: image.fact_bits | gs | common,
+            facts: image.fact_bits | gs,
             deadline: self.limits.deadline.map_or(0, |d| {
                 u64::try_from(d.as_nanos()).unwrap_or(u64::MAX).max(1)
             }),
             call_depth: self.limits.call_depth.map_or(0, |d| u64::from(d).max(1)),
             data_stack: stack,
+            inside,
         };
         instance.pin().furnish(&control, services.table(), &terms)?;
         let number = control.number() as usize;

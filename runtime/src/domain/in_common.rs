@@ -45,11 +45,11 @@ impl Lead {
     pub(super) fn end(self, constructed: bool) {
         let header = self.seat.header();
         header.next_generation();
-        if !constructed {
-            header.because(Why::Constructors {
-                pid: std::process::id(),
-            });
-        }
+        let pid = std::process::id();
+        header.because(match constructed {
+            true => Why::Unknown,
+            false => Why::Constructors { pid },
+        });
         header.set_phase(match constructed {
             true => CommonPhase::Open,
             false => CommonPhase::Poisoned,
@@ -140,6 +140,16 @@ impl DomainInner {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The process with this seat has ended: where it was inside, the domain is poisoned.
+    pub(crate) fn has_ended(&self, other: u32) {
+        if let Some(seat) = self.instance.seat().filter(|seat| seat.is_here()) {
+            seat.has_ended(other);
+            if seat.header().phase() == CommonPhase::Poisoned {
+                self.poison_here();
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Busy, Domain, DomainInner, let_go};
 use crate::call::{self, FuncType};
-use crate::common::follower::Watch;
+use crate::common::follower::{Looks, Watch};
 use crate::common::header::{CommonPhase, Why};
 use crate::common::memory::TurnOf;
 use crate::error::CallError;
@@ -56,15 +56,23 @@ impl DomainInner {
             }
             header.set_phase(CommonPhase::Open);
         }
-        let domain = Arc::downgrade(self);
-        let watch = Watch::begin(seat.memory(), move || {
-            let Some(inner) = domain.upgrade() else {
-                return false;
-            };
-            inner.follow();
-            let_go(inner);
-            true
-        });
+        let look = |look: fn(&DomainInner, u32)| {
+            let domain = Arc::downgrade(self);
+            move |seat| {
+                let Some(inner) = domain.upgrade() else {
+                    return false;
+                };
+                look(&inner, seat);
+                let_go(inner);
+                true
+            }
+        };
+        let told = look(|inner, _| inner.follow());
+        let looks = Looks {
+            told: move || told(0),
+            ended: look(DomainInner::has_ended),
+        };
+        let watch = Watch::begin(seat.memory(), seat.number(), looks);
         let Ok(watch) = watch else {
             return Err(CallError::NoWatchdog);
         };

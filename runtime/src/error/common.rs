@@ -1,6 +1,7 @@
 //! Why memory is not common to processes.
 
 use postern_gates::map::MapError;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// A domain's memory was not shared with other processes.
@@ -36,6 +37,20 @@ pub enum CommonError {
     /// The image or the limits do not fit.
     #[error("the domain cannot be common: {0}")]
     Layout(String),
+    /// It is no name of a shared domain.
+    #[error(
+        "`{0}` cannot name a shared domain: letters, digits, `-`, `_` and `.`, at most 64, no `.` first"
+    )]
+    Name(String),
+    /// Nobody hands it out.
+    #[error("no broker answers at {}; start `postern share NAME IMAGE` (--socket chooses another path)", .0.display())]
+    NoBroker(PathBuf),
+    /// The broker does not admit this process.
+    #[error("the broker at {} does not admit this process; start it with --allow-user or --allow-group", .0.display())]
+    Refused(PathBuf),
+    /// Somebody hands one out there already.
+    #[error("another broker has {}; end it, or choose another name or --socket", .0.display())]
+    Shared(PathBuf),
     /// As many processes as can be are attached.
     #[error("all {0} seats are taken; drop a domain of another process that has this memory")]
     Full(u32),

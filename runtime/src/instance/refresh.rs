@@ -122,7 +122,7 @@ impl Instance {
 
     /// Drops the pages of the data stacks besides the image's own, and of a code area's data.
     fn drop_stacks(&self, pin: &Pin<'_>, stacks: &Stacks) -> Result<(), MapError> {
-        let extra = stacks.extra.iter().copied();
+        let extra = stacks.extra.iter().chain(&stacks.own).copied();
         for (start, end) in extra.chain(stacks.code.map(|[_, data]| data)) {
             let part = pin.part(start, end);
             if !part.discard() {
