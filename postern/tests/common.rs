@@ -75,9 +75,9 @@ fn source() -> support::Code {
          hold: movl $2,%gs:n(,%eiz,1)
          held: jmp held
          trap: ud2
-         both: incl %gs:one(,%eiz,1)
+         both: lock incl %gs:one(,%eiz,1)
             call s
-            incl %gs:two(,%eiz,1)
+            lock incl %gs:two(,%eiz,1)
             ret
          serve: call s
             ret
@@ -923,6 +923,124 @@ fn who_is_killed_at_any_instruction_leaves_it_usable_or_poisoned() {
         "{found}"
     );
     assert!(found.starts_with('.') && found.ends_with('.'), "{found}");
+}
+
+/// Processes come, call, reset and are killed. Whenever the domain is open and nobody is there any
+/// more, its counters are equal; and nothing of anybody stays.
+#[test]
+fn whatever_processes_do_it_is_usable_or_poisoned() {
+    let test = "whatever_processes_do_it_is_usable_or_poisoned";
+    support::succeeds_in_child(test, chaos);
+}
+
+fn chaos() {
+    let source = source();
+    let image = source.image();
+    let memory = CommonMemory::new(&image).unwrap();
+    let attach = || {
+        let builder = Domain::builder(&image).common(&memory).deadline(None);
+        builder.service("s", |_: &postern::Caller<'_>| 7).build()
+    };
+    let client = |seed: u64| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        loop {
+            // While somebody resets it for long, there is no way in.
+            let Ok(domain) = attach() else { continue };
+            for _ in 0..random.u32(1..200) {
+                let _ = domain.func::<fn()>("both").unwrap().call();
+            }
+            match random.u32(0..4) {
+                0 => drop(domain.reset()),
+                1 if domain.poison().is_some() => drop(domain.reset()),
+                _ => {}
+            }
+        }
+    };
+    let mut random = fastrand::Rng::with_seed(23);
+    let mut alive = Vec::new();
+    let (mut usable, mut poisoned) = (0, 0);
+    for round in 0..120 {
+        while alive.len() < 3 {
+            let seed = random.u64(..);
+            match unsafe { libc::fork() } {
+                0 => {
+                    let _ = std::panic::catch_unwind(|| client(seed));
+                    unsafe { libc::_exit(9) }
+                }
+                child => alive.push(child),
+            }
+        }
+        std::thread::sleep(Duration::from_millis(random.u64(0..12)));
+        let all = round % 8 == 7;
+        while !alive.is_empty() {
+            let child = alive.swap_remove(random.usize(..alive.len()));
+            let mut status = 0;
+            unsafe {
+                assert_eq!(libc::kill(child, libc::SIGKILL), 0);
+                assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            }
+            assert!(libc::WIFSIGNALED(status), "{status:#x}");
+            if !all {
+                break;
+            }
+        }
+        if !all {
+            continue;
+        }
+        let domain = attach().unwrap();
+        let counters = [source.at("one"), source.at("two")].map(|at| {
+            let mut word = [0; 4];
+            domain.read(Offset(at), &mut word).unwrap();
+            u32::from_le_bytes(word)
+        });
+        match domain.poison() {
+            None => {
+                assert_eq!(counters[0], counters[1]);
+                usable += 1;
+            }
+            Some(_) => {
+                domain.reset().unwrap();
+                poisoned += 1;
+            }
+        }
+        assert_eq!(get(&domain), 0);
+        assert_eq!(call(&domain, "begun").unwrap(), 8);
+    }
+    println!("{usable} times usable, {poisoned} times poisoned");
+    let (descriptors, threads) = (support::descriptors(), support::threads());
+    drop(attach().unwrap());
+    until("threads ended", || support::threads() <= threads);
+    assert!(support::descriptors() <= descriptors);
+}
+
+/// What calls cost beside those of a domain of its own: `--ignored --nocapture` shows it.
+#[test]
+#[ignore = "shows a figure"]
+fn what_a_call_costs() {
+    let memory = CommonMemory::new(&image()).unwrap();
+    let plain = Domain::builder(&image()).service("s", |_: &postern::Caller<'_>| 7);
+    let plain = plain.placement(postern::Placement::Cold).deadline(None);
+    let domains = [plain.build().unwrap(), attach(&memory)];
+    let calls = domains
+        .each_ref()
+        .map(|d| d.func::<fn() -> i32>("get").unwrap());
+    let mut best = [u64::MAX; 2];
+    for _ in 0..200 {
+        for (best, call) in best.iter_mut().zip(&calls) {
+            let begin = unsafe { std::arch::x86_64::_rdtsc() };
+            for _ in 0..1000 {
+                call.call().unwrap();
+            }
+            let taken = unsafe { std::arch::x86_64::_rdtsc() } - begin;
+            *best = taken.min(*best);
+        }
+    }
+    println!(
+        "cycles of 1000 calls: private {}, common {}: {:.2}",
+        best[0],
+        best[1],
+        best[1] as f64 / best[0] as f64
+    );
 }
 
 #[test]
