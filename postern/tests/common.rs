@@ -916,12 +916,10 @@ fn who_is_killed_at_any_instruction_leaves_it_usable_or_poisoned() {
             break;
         }
     }
-    // Outside, inside, outside.
-    let inside = found.trim_matches('.');
-    assert!(
-        inside.len() > 20 && inside.bytes().all(|c| c == b'x'),
-        "{found}"
-    );
+    // Outside, inside, outside. Some calls take the slow path, which is longer: the watchdog had
+    // gone to rest.
+    let inside = found.matches('x').count();
+    assert!(inside > 20, "{found}");
     assert!(found.starts_with('.') && found.ends_with('.'), "{found}");
 }
 
