@@ -244,6 +244,15 @@ PT_API int pt_domain_bind_peer(pt_domain *caller, const char *import, pt_domain 
 
 /* Makes a domain. `options` may be NULL, and may be used again. */
 PT_API pt_domain *pt_domain_new(pt_image *image, pt_options *options);
+/* Makes a domain whose variables, heap and locks are those that `postern share NAME` keeps: the same
+ * in every process that does so, with the same image. A name with a `/` is the path of the broker's
+ * socket. Services and policy are this process's; but all that have the memory can have the
+ * domain's functions use them. pt_domain_reset resets it for all. PT_E_SYSTEM: nobody shares it,
+ * or this process may not have it; PT_E_ARGUMENT: it is of another image. */
+PT_API pt_domain *pt_domain_shared(const char *name, pt_image *image, pt_options *options);
+/* What closed such a domain, and in which process: as much of the sentence as fits, with a NUL.
+ * Returns its length, 0 if nothing did or the domain is another. */
+PT_API int64_t pt_domain_poison(pt_domain *domain, char *text, size_t size);
 /* Gives the handle back and closes the domain: ends the calls inside, waits for them (but not for
  * one whose service calls this), and wipes the window. Function pointers into it return 0 from now
  * on. */

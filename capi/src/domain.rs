@@ -1,6 +1,6 @@
 //! Domains: `pt_domain_new` to `pt_domain_user`.
 
-use crate::boundary::User;
+use crate::boundary::{Text, TextTarget, User};
 use crate::failure::{self, Code, Failure};
 use crate::fork::Shared;
 use crate::handle::{Handle, kind};
@@ -54,6 +54,37 @@ pub extern "C" fn pt_domain_new(
         let options = options::get(options)?;
         let domain = options.apply(Domain::builder(&image.get()?)).build()?;
         Ok(enter(Arc::new(Opened::new(domain, options.user))))
+    })
+}
+
+/// `pt_domain_shared`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_domain_shared(
+    name: Text<'_>,
+    image: Handle<ImageKind>,
+    options: Handle<OptionsKind>,
+) -> Handle<DomainKind> {
+    failure::or(Handle::NULL, || {
+        let (name, image, options) = (name.get("name")?, image.get()?, options::get(options)?);
+        let builder = match name.contains('/') {
+            true => Domain::shared_at(name.as_ref(), &image)?,
+            false => Domain::shared(name, &image)?,
+        };
+        let domain = options.apply(builder).build()?;
+        Ok(enter(Arc::new(Opened::new(domain, options.user))))
+    })
+}
+
+/// `pt_domain_poison`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_domain_poison(
+    domain: Handle<DomainKind>,
+    text: TextTarget<'_>,
+    size: usize,
+) -> i64 {
+    failure::number(|| {
+        let why = domain.get()?.domain.poison();
+        text.fill(size, &why.map_or_else(String::new, |why| why.to_string()))
     })
 }
 

@@ -8,8 +8,8 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use postern::{
-    AllocError, BindError, CallError, InstantiateError, LoadError, MemoryError, RevokeError,
-    ShareError, StartError, SymbolError,
+    AllocError, BindError, CallError, CommonError, InstantiateError, LoadError, MapError,
+    MemoryError, RevokeError, ShareError, StartError, SymbolError,
 };
 
 macro_rules! codes {
@@ -147,8 +147,23 @@ pub fn instantiate(error: &InstantiateError) -> Code {
         InstantiateError::Signature { .. } => Code::Signature,
         InstantiateError::Untyped(_) => Code::Untyped,
         InstantiateError::Map(_) => Code::Memory,
+        InstantiateError::Common(error) => common(error),
         InstantiateError::Initialisation(error) => call(error),
         _ => Code::Limit,
+    }
+}
+
+/// The code of memory that is not common.
+fn common(error: &CommonError) -> Code {
+    match error {
+        CommonError::Map(MapError::Unsealed)
+        | CommonError::Foreign(_)
+        | CommonError::Image { .. }
+        | CommonError::Name(_) => Code::Argument,
+        CommonError::Map(_) => Code::Memory,
+        CommonError::Layout(_) | CommonError::Full(_) => Code::Limit,
+        CommonError::Starting(..) | CommonError::Shared(_) => Code::Busy,
+        _ => Code::System,
     }
 }
 

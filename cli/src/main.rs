@@ -18,6 +18,7 @@ mod number;
 mod output;
 mod run;
 mod serve;
+mod share;
 mod sysroot;
 mod verify;
 
@@ -62,6 +63,7 @@ enum Command {
     Demux(demux::Arguments),
     Kernel(Box<kernel::Arguments>),
     Serve(serve::Arguments),
+    Share(share::Arguments),
     Bench(bench::Arguments),
     Doctor(doctor::Arguments),
     Sysroot(sysroot::Arguments),
@@ -101,6 +103,7 @@ fn main() -> ExitCode {
         Command::Demux(arguments) => demux::run(&arguments),
         Command::Kernel(arguments) => kernel::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        Command::Share(arguments) => share::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Sysroot(arguments) => sysroot::run(&arguments),

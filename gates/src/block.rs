@@ -6,17 +6,17 @@
 
 use super::callee::ServiceTable;
 use super::control::table::{Table, lock};
-use super::control::{BLOCK, Control, LAYER, LAYERS, MAX_DOMAINS};
+use super::control::{BLOCK, Control, LAYER, LAYERS, MAX_DOMAINS, MAX_THREADS};
 use super::entry::{Entry, Manner};
 use super::gate;
 use super::inside::{self, Target};
-use super::map::{MapError, Mapping};
+use super::map::{MapError, Mapping, SharedWords};
 use super::text::Text;
 use super::window::reservation::Reservation;
 use super::{stub, thread};
 use postern_image::Signature;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -37,7 +37,34 @@ struct MadeOf {
     /// With all that its functions find.
     services: Arc<ServiceTable>,
     window: Arc<Reservation>,
+    /// The words that say who is inside.
+    _inside: Option<Inside>,
 }
+
+/// Where other processes see who of this one is inside a common domain: a word for each thread's
+/// index, which is the offset of the function that the thread has entered, or 0.
+#[derive(Clone)]
+pub struct Inside {
+    words: Arc<SharedWords>,
+    first: usize,
+}
+
+impl Inside {
+    /// The words from the one with number `first` on; `None` if there are too few.
+    pub fn new(words: &Arc<SharedWords>, first: usize) -> Option<Inside> {
+        let enough = first.checked_add(MAX_THREADS)? <= words.words();
+        let words = Arc::clone(words);
+        enough.then_some(Inside { words, first })
+    }
+
+    fn address(&self) -> u64 {
+        let first = self.words.word(self.first);
+        first.map_or(0, |word| ptr::from_ref(word) as u64)
+    }
+}
+
+/// The same for whom nobody sees: they stay for good.
+static UNSEEN: [AtomicU32; MAX_THREADS] = [const { AtomicU32::new(0) }; MAX_THREADS];
 
 /// What holds for all calls of a domain.
 #[derive(Default)]
@@ -50,6 +77,8 @@ pub struct Terms {
     pub call_depth: u64,
     /// Size of each data stack in bytes, a power of two; 0 is the image's.
     pub data_stack: u32,
+    /// Who is inside is seen there. The domain is a common one ([`gate::FACT_COMMON`]).
+    pub inside: Option<Inside>,
 }
 
 impl Block {
@@ -122,17 +151,24 @@ impl Block {
             0 => text.layout().stack_size,
             chosen => chosen,
         };
-        let facts = gate::fact_bits(text.facts()) | terms.facts;
+        let common = match terms.inside {
+            Some(_) => gate::FACT_COMMON,
+            None => 0,
+        };
+        let facts = gate::fact_bits(text.facts()) | (terms.facts & !gate::FACT_COMMON) | common;
         let enough = services.len() >= text.slots() as usize && services.suits(facts);
         let made_of = MadeOf {
             text,
             services,
             window,
+            _inside: terms.inside.clone(),
         };
         if !enough || !gate::has(facts) || self.made_of.set(made_of).is_err() {
             return Err(MapError::Taken);
         }
         let order = Ordering::SeqCst;
+        let inside = terms.inside.as_ref().map_or(0, Inside::address);
+        self.inside.store(inside, order);
         self.facts.store(facts, order);
         self.services.store(table, order);
         self.stack_log2.store(stack.trailing_zeros(), order);
@@ -147,6 +183,14 @@ impl Block {
     pub fn open(&self) {
         if self.made_of.get().is_some() && !self.opened.swap(true, Ordering::SeqCst) {
             self.control.lifecycle.open();
+        }
+    }
+
+    /// Nobody sees any more who is inside: those words are another process's, or are about to go.
+    pub fn goes_unseen(&self) {
+        if self.inside.load(Ordering::SeqCst) != 0 {
+            let unseen = ptr::from_ref(&UNSEEN) as u64;
+            self.inside.store(unseen, Ordering::SeqCst);
         }
     }
 
@@ -191,6 +235,7 @@ const LONGEST_REFUSAL: Duration = Duration::from_secs(1);
 impl Drop for Block {
     fn drop(&mut self) {
         self.control.lifecycle.close();
+        self.goes_unseen();
         if let Some(made_of) = self.made_of.take() {
             // The runtime keeps a domain's parts until nobody is inside (`domain::reclaim`), so
             // this finds only calls by C function pointers that are being refused: they are gone at

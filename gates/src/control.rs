@@ -12,9 +12,11 @@
 //! never has a data stack, so gates that are sent there take the slow path
 //! ([`super::thread::divert_all`]).
 
+#[cfg(feature = "linux")]
+use super::gate::FACT_COMMON;
 use super::lifecycle::{Lifecycle, Phase};
 #[cfg(feature = "linux")]
-use super::machine::{self, Slept};
+use super::machine::{self, Sleepers, Slept};
 use super::memory::{self, Gone};
 use super::registers::{float_mask, integer_mask};
 use alloc::boxed::Box;
@@ -109,6 +111,9 @@ pub struct Control {
     /// At least as many as slots have a data stack: who gives one counts first, who takes one back
     /// counts last.
     pub(crate) stacks_given: AtomicU32,
+    /// Of a common domain: where the words are by which other processes see who is inside, one for
+    /// each thread's index ([`super::block::Inside`]); else 0.
+    pub(crate) inside: AtomicU64,
 }
 
 /// What a domain holds for one thread.
@@ -317,6 +322,39 @@ impl Control {
         self.owner.swap(0, Ordering::SeqCst) != 0
     }
 
+    /// The word by which other processes see what the thread with this index is inside, if the
+    /// domain is a common one. For the thread itself, which is inside, or has just been.
+    fn inside_word(&self, index: usize) -> Option<&AtomicU32> {
+        match self.inside.load(Ordering::SeqCst) {
+            0 => None,
+            // SAFETY: the address of at least MAX_THREADS words, which stay while somebody is
+            // inside, and become others, which stay for good, before they go
+            // ([`super::block::Inside`]).
+            words => Some(unsafe { &*(words as *const AtomicU32).add(index.min(MAX_THREADS - 1)) }),
+        }
+    }
+
+    /// What other processes see the thread with this index inside; 0 is nothing.
+    pub(super) fn noted_inside(&self, index: usize) -> u32 {
+        let word = self.inside_word(index);
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    /// The thread with this index enters `function`.
+    pub(super) fn note_inside(&self, index: usize, function: u32) {
+        if let Some(word) = self.inside_word(index) {
+            word.store(function, Ordering::SeqCst);
+        }
+    }
+
+    /// The innermost call of the thread with this index, or one that waited, is not inside any
+    /// more; others of it may wait there.
+    pub(super) fn note_left(&self, index: usize) {
+        if self.slot(index).waiting.load(Ordering::Relaxed) == 0 {
+            self.note_inside(index, 0);
+        }
+    }
+
     /// Whether a call of the thread with this index waits in a call into the domain.
     pub(super) fn waits(&self, index: usize) -> bool {
         self.opened_slot(index).waiting.load(Ordering::Relaxed) != 0
@@ -373,14 +411,23 @@ impl Control {
     /// is.
     #[cfg(feature = "linux")]
     pub fn wait(&self, word: u32, value: u32, longest: Duration) -> Slept {
-        machine::wait_at(self.address(word & !3), value, longest)
+        machine::wait_at(self.address(word & !3), value, longest, self.sleepers())
     }
 
     /// Wakes at most so many threads that sleep for the word of the window at this offset, where
     /// the calling thread keeps it: how many there were.
     #[cfg(feature = "linux")]
     pub fn wake(&self, word: u32, most: u32) -> u32 {
-        machine::wake_at(self.address(word & !3), most)
+        machine::wake_at(self.address(word & !3), most, self.sleepers())
+    }
+
+    /// Who sleeps for words of the window.
+    #[cfg(feature = "linux")]
+    fn sleepers(&self) -> Sleepers {
+        match self.facts() & FACT_COMMON {
+            0 => Sleepers::Own,
+            _ => Sleepers::All,
+        }
     }
 
     /// Copies into the window of the domain that the calling thread is in, or about to enter: its

@@ -33,6 +33,8 @@ pub const FACT_X87: u32 = 4;
 pub const FACT_GS: u32 = 8;
 /// The image has instructions that MXCSR governs, or that raise its flags.
 pub const FACT_FLOAT: u32 = 16;
+/// Other processes have the domain's memory, too.
+pub const FACT_COMMON: u32 = 128;
 
 /// The fact bits of text of which the verifier has found these facts.
 pub fn fact_bits(facts: &Facts) -> u32 {
@@ -82,6 +84,16 @@ labels! {
     postern_masked_avx, postern_gate_avx, postern_body_avx, postern_marked_avx, postern_returned_avx, postern_left_avx,
     postern_masked_avx_float, postern_gate_avx_float, postern_body_avx_float,
     postern_marked_avx_float, postern_returned_avx_float, postern_left_avx_float,
+    postern_masked_none_noted, postern_gate_none_noted, postern_body_none_noted,
+    postern_marked_none_noted, postern_returned_none_noted, postern_left_none_noted,
+    postern_masked_sse_noted, postern_gate_sse_noted, postern_body_sse_noted,
+    postern_marked_sse_noted, postern_returned_sse_noted, postern_left_sse_noted,
+    postern_masked_sse_float_noted, postern_gate_sse_float_noted, postern_body_sse_float_noted,
+    postern_marked_sse_float_noted, postern_returned_sse_float_noted, postern_left_sse_float_noted,
+    postern_masked_avx_noted, postern_gate_avx_noted, postern_body_avx_noted,
+    postern_marked_avx_noted, postern_returned_avx_noted, postern_left_avx_noted,
+    postern_masked_avx_float_noted, postern_gate_avx_float_noted, postern_body_avx_float_noted,
+    postern_marked_avx_float_noted, postern_returned_avx_float_noted, postern_left_avx_float_noted,
     postern_masked_full, postern_gate_full, postern_body_full,
     postern_unmark, postern_slow, postern_full, postern_returned_full, postern_left_full,
     postern_aborted, postern_aborted_left,
@@ -136,12 +148,23 @@ pub(crate) enum PcRegion {
 /// Classifies a program counter while the thread's phase is `Inside`.
 pub(crate) fn region_of(pc: usize) -> PcRegion {
     use Label::*;
-    const ABORTABLE: [(Label, Label); 11] = [
+    const ABORTABLE: [(Label, Label); 16] = [
         (postern_marked_none, postern_returned_none),
         (postern_marked_sse, postern_returned_sse),
         (postern_marked_sse_float, postern_returned_sse_float),
         (postern_marked_avx, postern_returned_avx),
         (postern_marked_avx_float, postern_returned_avx_float),
+        (postern_marked_none_noted, postern_returned_none_noted),
+        (postern_marked_sse_noted, postern_returned_sse_noted),
+        (
+            postern_marked_sse_float_noted,
+            postern_returned_sse_float_noted,
+        ),
+        (postern_marked_avx_noted, postern_returned_avx_noted),
+        (
+            postern_marked_avx_float_noted,
+            postern_returned_avx_float_noted,
+        ),
         (postern_full, postern_returned_full),
         (postern_service, postern_service_out),
         (postern_service_back, postern_peer),
@@ -177,27 +200,63 @@ pub(crate) struct GateClass {
 /// The gate class for an image with `facts`; `full` forces the slow path at every call.
 pub(crate) fn class(facts: u32, full: bool) -> GateClass {
     use Label::*;
+    let [none, sse, sse_float, avx, avx_float] = match facts & FACT_COMMON {
+        0 => [
+            (postern_masked_none, postern_gate_none, postern_body_none),
+            (postern_masked_sse, postern_gate_sse, postern_body_sse),
+            (
+                postern_masked_sse_float,
+                postern_gate_sse_float,
+                postern_body_sse_float,
+            ),
+            (postern_masked_avx, postern_gate_avx, postern_body_avx),
+            (
+                postern_masked_avx_float,
+                postern_gate_avx_float,
+                postern_body_avx_float,
+            ),
+        ],
+        _ => [
+            (
+                postern_masked_none_noted,
+                postern_gate_none_noted,
+                postern_body_none_noted,
+            ),
+            (
+                postern_masked_sse_noted,
+                postern_gate_sse_noted,
+                postern_body_sse_noted,
+            ),
+            (
+                postern_masked_sse_float_noted,
+                postern_gate_sse_float_noted,
+                postern_body_sse_float_noted,
+            ),
+            (
+                postern_masked_avx_noted,
+                postern_gate_avx_noted,
+                postern_body_avx_noted,
+            ),
+            (
+                postern_masked_avx_float_noted,
+                postern_gate_avx_float_noted,
+                postern_body_avx_float_noted,
+            ),
+        ],
+    };
     let float = facts & FACT_FLOAT != 0;
     let (masked, gate, body) = if full || facts & (FACT_X87 | FACT_GS) != 0 {
         (postern_masked_full, postern_gate_full, postern_body_full)
     } else if facts & FACT_YMM != 0 && float {
-        (
-            postern_masked_avx_float,
-            postern_gate_avx_float,
-            postern_body_avx_float,
-        )
+        avx_float
     } else if facts & FACT_YMM != 0 {
-        (postern_masked_avx, postern_gate_avx, postern_body_avx)
+        avx
     } else if float {
-        (
-            postern_masked_sse_float,
-            postern_gate_sse_float,
-            postern_body_sse_float,
-        )
+        sse_float
     } else if facts & FACT_XMM != 0 {
-        (postern_masked_sse, postern_gate_sse, postern_body_sse)
+        sse
     } else {
-        (postern_masked_none, postern_gate_none, postern_body_none)
+        none
     };
     GateClass {
         masked: masked.address(),

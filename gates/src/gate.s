@@ -196,8 +196,17 @@ postern_default_mxcsr:
 \name:
 .endm
 
-# \class: what is cleared. \float: whether MXCSR is the extension's. \name: of both.
-.macro ENTRY_GATE name, class, float
+# Where other processes see which function this thread of a common domain is inside, from before the
+# extension's first instruction to behind its last one; 0 is none. What is stored there lasts also
+# if the process is killed between any two instructions. \thread, \control, and a register for it.
+.macro INSIDE_WORD to, thread, control
+    mov     e\to, fs:[\thread + {T_INSIDE_AT}]
+    add     r\to, [\control + {C_INSIDE}]
+.endm
+
+# \class: what is cleared. \float: whether MXCSR is the extension's. \noted: whether other processes
+# see who is inside. \name: of all three.
+.macro ENTRY_GATE name, class, float, noted
     .p2align 6
 # From C: the caller may leave anything in registers, and in parts of registers, that hold no
 # argument.
@@ -237,6 +246,10 @@ GLOBAL postern_marked_\name
     inc     qword ptr [r10 + r12 + {C_SLOTS} + 8]
     mov     r11d, [rax + {E_OFFSET}]        # not before: now the entry cannot become another domain's (`stub.rs`)
     mov     r13, [r10 + {C_BASE}]
+    .if \noted
+    INSIDE_WORD bx, r14, r10
+    mov     [rbx], r11d
+    .endif
     LOAD_GS rbx
     or      r11, r13
     .if \float
@@ -251,6 +264,11 @@ GLOBAL postern_returned_\name
     .if \float
     HOST_MXCSR r10
     .endif
+    .if \noted
+    mov     r11, fs:[r10 + {T_CONTROL}]
+    INSIDE_WORD cx, r10, r11
+    mov     dword ptr [rcx], 0
+    .endif
     mov     dword ptr fs:[r10 + {T_CALL_STATE}], {OUTSIDE}
 GLOBAL postern_left_\name
     xor     r11d, r11d
@@ -258,11 +276,16 @@ GLOBAL postern_left_\name
     ret
 .endm
 
-ENTRY_GATE none, none, 0
-ENTRY_GATE sse, sse, 0
-ENTRY_GATE sse_float, sse, 1
-ENTRY_GATE avx, avx, 0
-ENTRY_GATE avx_float, avx, 1
+ENTRY_GATE none, none, 0, 0
+ENTRY_GATE sse, sse, 0, 0
+ENTRY_GATE sse_float, sse, 1, 0
+ENTRY_GATE avx, avx, 0, 0
+ENTRY_GATE avx_float, avx, 1, 0
+ENTRY_GATE none_noted, none, 0, 1
+ENTRY_GATE sse_noted, sse, 0, 1
+ENTRY_GATE sse_float_noted, sse, 1, 1
+ENTRY_GATE avx_noted, avx, 0, 1
+ENTRY_GATE avx_float_noted, avx, 1, 1
 
 # Entries that always need the full gate (arguments in memory, x87, a call-depth limit).
     .p2align 4

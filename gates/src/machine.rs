@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
@@ -170,6 +170,61 @@ pub fn seal_shrink(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
+const SIZE_SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+const WRITE_SEALS: i32 = libc::F_SEAL_WRITE | 0x10;
+
+/// Forbids every change of a memory file's size, and every other seal: whoever has it can go on
+/// writing.
+pub fn seal_size(file: &File) -> std::io::Result<()> {
+    // SAFETY: fcntl on a descriptor that we own.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SIZE_SEALS) } != 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Whether a file is a memory file that [`seal_size`] has sealed, and that can be written.
+pub fn is_size_sealed(file: BorrowedFd<'_>) -> bool {
+    // SAFETY: fcntl on a descriptor that is borrowed; for files of other kinds it fails.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals >= 0 && seals & SIZE_SEALS == SIZE_SEALS && seals & WRITE_SEALS == 0
+}
+
+/// A file's length in bytes.
+pub fn length(file: BorrowedFd<'_>) -> std::io::Result<u64> {
+    // SAFETY: the call fills the structure.
+    unsafe {
+        let mut about: libc::stat = std::mem::zeroed();
+        match libc::fstat(file.as_raw_fd(), &mut about) {
+            0 => Ok(u64::try_from(about.st_size).unwrap_or(0)),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Gives a part of a memory file pages, so that to touch it needs no memory any more.
+pub fn allocate(file: BorrowedFd<'_>, at: u64, bytes: u64) -> std::io::Result<()> {
+    fallocate(file, 0, at, bytes)
+}
+
+/// Has a part of a memory file read as zero again, for all who map it; its pages are free.
+pub fn punch(file: BorrowedFd<'_>, at: u64, bytes: u64) -> std::io::Result<()> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    fallocate(file, mode, at, bytes)
+}
+
+fn fallocate(file: BorrowedFd<'_>, mode: i32, at: u64, bytes: u64) -> std::io::Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    let (at, bytes) = (at.cast_signed(), bytes.cast_signed());
+    // SAFETY: a call on a descriptor that is borrowed; it has no memory arguments.
+    match unsafe { libc::fallocate(file.as_raw_fd(), mode, at, bytes) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 /// Forbids every later mapping of a memory file through which it could be written, and every change
 /// of its size.
 pub(crate) fn seal_writers(file: &File) -> std::io::Result<()> {
@@ -293,10 +348,28 @@ pub enum Slept {
     Unreadable,
 }
 
-/// Sleeps at most so long until [`wake_at`] is called for the word at this address, unless it is
-/// not `value` any more. A signal ends it, too.
-pub(crate) fn wait_at(address: usize, value: u32, longest: Duration) -> Slept {
-    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+/// Whose threads sleep for a word and wake each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleepers {
+    /// Those of this process.
+    Own,
+    /// Those of all processes that map the word's page shared.
+    All,
+}
+
+impl Sleepers {
+    fn flag(self) -> i32 {
+        match self {
+            Sleepers::Own => libc::FUTEX_PRIVATE_FLAG,
+            Sleepers::All => 0,
+        }
+    }
+}
+
+/// Sleeps at most so long until [`wake_at`] is called for the word at this address by one of the
+/// same sleepers, unless it is not `value` any more. A signal ends it, too.
+pub(crate) fn wait_at(address: usize, value: u32, longest: Duration, whose: Sleepers) -> Slept {
+    let operation = libc::FUTEX_WAIT | whose.flag();
     let longest = libc::timespec {
         tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: longest.subsec_nanos().into(),
@@ -315,8 +388,8 @@ pub(crate) fn wait_at(address: usize, value: u32, longest: Duration) -> Slept {
 }
 
 /// Wakes at most so many threads that sleep in [`wait_at`] for this address. How many there were.
-pub(crate) fn wake_at(address: usize, most: u32) -> u32 {
-    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+pub(crate) fn wake_at(address: usize, most: u32, whose: Sleepers) -> u32 {
+    let operation = libc::FUTEX_WAKE | whose.flag();
     let most = most.min(i32::MAX as u32);
     // SAFETY: the kernel uses the address only.
     let woken = unsafe { libc::syscall(libc::SYS_futex, address, operation, most) };
@@ -325,17 +398,28 @@ pub(crate) fn wake_at(address: usize, most: u32) -> u32 {
 
 /// As [`wait`], at most so long.
 pub fn wait_at_most(word: &AtomicU32, value: u32, longest: Duration) {
-    wait_at(word.as_ptr() as usize, value, longest);
+    wait_at(word.as_ptr() as usize, value, longest, Sleepers::Own);
+}
+
+/// As [`wait_at_most`], for a word that processes share, until [`wake_all_shared`] is called by any
+/// of them.
+pub fn wait_at_most_shared(word: &AtomicU32, value: u32, longest: Duration) {
+    wait_at(word.as_ptr() as usize, value, longest, Sleepers::All);
+}
+
+/// Wakes all threads of all processes that sleep in [`wait_at_most_shared`] for this word.
+pub fn wake_all_shared(word: &AtomicU32) {
+    wake_at(word.as_ptr() as usize, u32::MAX, Sleepers::All);
 }
 
 /// Wakes all threads that sleep in [`wait`] or [`wait_at_most`] for this word.
 pub fn wake_all(word: &AtomicU32) {
-    wake_at(word.as_ptr() as usize, u32::MAX);
+    wake_at(word.as_ptr() as usize, u32::MAX, Sleepers::Own);
 }
 
 /// Wakes the thread that sleeps in [`wait`] for this word. Signal handlers may call it.
 pub fn wake(word: &AtomicU32) {
-    wake_at(word.as_ptr() as usize, 1);
+    wake_at(word.as_ptr() as usize, 1, Sleepers::Own);
 }
 
 /// Ends the process with a word to whoever reads its errors.
@@ -344,6 +428,30 @@ pub(super) fn abandon(message: &str) -> ! {
     unsafe {
         libc::write(2, message.as_ptr().cast(), message.len());
         libc::abort()
+    }
+}
+
+/// A descriptor that can be read once SIGINT or SIGTERM has come. They do not end the process any
+/// more: the calling thread blocks them, and so do those that it makes from now on. For programs
+/// that call it first thing.
+///
+/// # Errors
+/// The system's own.
+pub fn termination() -> std::io::Result<OwnedFd> {
+    // SAFETY: the calls fill the set, and read it; the result is a new descriptor or -1.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGINT);
+        libc::sigaddset(&mut set, libc::SIGTERM);
+        let error = libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        if error != 0 {
+            return Err(std::io::Error::from_raw_os_error(error));
+        }
+        match libc::signalfd(-1, &set, libc::SFD_CLOEXEC) {
+            -1 => Err(std::io::Error::last_os_error()),
+            descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
+        }
     }
 }
 

@@ -14,11 +14,13 @@ mod headroom;
 mod limit;
 mod lost;
 mod mapping;
+mod words;
 
 pub use error::{MapError, explained, failed};
 pub use headroom::{room, without_reserve};
 pub use limit::SystemLimit;
 pub use mapping::Mapping;
+pub use words::SharedWords;
 
 use error::refused;
 

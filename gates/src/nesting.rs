@@ -221,7 +221,11 @@ pub(super) fn leave(thread: &Thread) -> bool {
     let record = own_record(thread);
     record.limit.store(0, Ordering::Release);
     record.recovery.store(0, Ordering::Relaxed);
+    let left = thread.innermost();
     let Some(depth) = thread.depth().checked_sub(1) else {
+        if let Some(left) = left {
+            left.note_left(thread.index());
+        }
         thread.foreign.store(0, Ordering::Relaxed);
         thread.host_rsp.store(0, Ordering::Relaxed);
         thread.call_state.leave();
@@ -230,6 +234,13 @@ pub(super) fn leave(thread: &Thread) -> bool {
     let (record, peer) = pop(thread, depth);
     thread.call_state.back_in_service();
     add(waiting(thread, record), u32::MAX);
+    if let Some(left) = left
+        && !thread
+            .innermost()
+            .is_some_and(|own| core::ptr::eq(own, left))
+    {
+        left.note_left(thread.index());
+    }
     let sequence = record.sequence.load(Ordering::Relaxed);
     record.sequence.store(0, Ordering::Release);
     // Whoever wishes the end of this call from here on sees that it is the innermost; whoever did

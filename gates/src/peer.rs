@@ -120,7 +120,10 @@ impl Peer {
         let mut entry = called.entry(offset, signature, Manner::default());
         entry.gate = entry.class().masked;
         let its = called.facts();
-        let slow = entry.needs_full() || (its | facts) & gate::FACT_X87 != 0;
+        let slow = entry.needs_full()
+            || (its | facts) & gate::FACT_X87 != 0
+            // The peer gate does not say who is inside.
+            || its & gate::FACT_COMMON != 0;
         let result = signature.result();
         Peer {
             entry,

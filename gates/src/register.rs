@@ -90,6 +90,8 @@ pub(super) fn register(thread: &Thread, frame: u64) -> Result<(), Refusal> {
     thread.nested.store(NESTED, Ordering::Relaxed);
     let at = control::slot_at(index);
     thread.slot.store(at, Ordering::Relaxed);
+    let inside_at = (index * size_of::<u32>()) as u32;
+    thread.inside_at.store(inside_at, Ordering::Relaxed);
     thread.entry_slot.store(at, Ordering::SeqCst);
     // SAFETY: gettid has no preconditions.
     thread
@@ -229,7 +231,13 @@ pub(crate) fn unregister(thread: &Thread) {
         if let Some(control) = record.domain() {
             let slot = control.slot(extra.index);
             slot.waiting.fetch_sub(1, Ordering::SeqCst);
+            control.note_left(extra.index);
         }
+    }
+    if thread.call_state.own() != CallPhase::Outside
+        && let Some(control) = thread.innermost()
+    {
+        control.note_left(extra.index);
     }
     drop(registry);
     drop(Records::take(thread));

@@ -334,7 +334,8 @@ fn plan(
         }
         return Err(refusal);
     }
-    // Only now, when the window cannot go.
+    // Only now, when neither the window nor these words can go.
+    control.note_inside(thread.index(), entry.offset());
     let narrow = if entry.inner != 0 { 16 } else { 0 };
     for i in 0..words {
         let from = frame + FRAME_TO_ARGUMENTS + narrow + u64::from(i) * 8;

@@ -73,6 +73,10 @@ fn remove(thread: &Thread, first: usize, end: usize) {
         if let Some(control) = record.domain() {
             let slot = control.slot(thread.index());
             slot.waiting.fetch_sub(1, Ordering::SeqCst);
+            let innermost = thread.innermost();
+            if !innermost.is_some_and(|own| core::ptr::eq(own, control)) {
+                control.note_left(thread.index());
+            }
         }
     }
     for to in first..=depth - gone {

@@ -114,6 +114,8 @@ pub struct Thread {
     pub(crate) deciding: AtomicU32,
     /// How many handlers that replaced ours a signal that is being passed on has gone through.
     pub(crate) chained: AtomicU32,
+    /// How far behind the first word of a common domain's the thread's own is.
+    pub(crate) inside_at: AtomicU32,
     /// The host's gs base while an extension runs, if the host wants it back.
     pub(crate) host_gs: AtomicU64,
     /// Bytes from `stack_low` to the stack's top, also where the fast path admits no calls.
@@ -131,7 +133,7 @@ pub struct Thread {
     pub(crate) upcalls: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Thread>() <= 320);
+const _: () = assert!(size_of::<Thread>() <= 384);
 
 /// Offset of the word that gate slots jump through.
 pub(crate) const SERVICE_GATE: usize = core::mem::offset_of!(Thread, service_gate);

@@ -215,6 +215,8 @@ struct Interrupted {
     shown: Option<(*const Record, *mut Control, *mut ServiceEntry)>,
     /// The first record that is not shown, and its limit: others look for the upcall's there.
     own: (*const Record, u64),
+    /// What other processes saw the thread inside, of the upcall's domain if that is a common one.
+    inside: u32,
 }
 
 /// What a thread has for upcalls. Only the thread itself touches it.
@@ -536,6 +538,7 @@ impl State {
             words,
             shown,
             own: (own, limit),
+            inside: self.entry.control().noted_inside(thread.index()),
         });
         let low = self.places.control_stack.0 as u64 + MARGIN;
         thread.stack_low.store(low, Relaxed);
@@ -570,7 +573,10 @@ impl State {
             words,
             shown,
             own,
+            inside,
         } = interrupted;
+        // The upcall is not over before this: the word is there still.
+        self.entry.control().note_inside(thread.index(), inside);
         thread.call_state.begin_entering();
         thread
             .upcalls

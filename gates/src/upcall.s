@@ -36,12 +36,18 @@ postern_upcall_marked:
     je      1f
     wrgsbase r13
 1:
-    or      r11, r13
     mov     edi, edx
     mov     rsi, rcx
     mov     ebx, [r10 + {C_FACTS}]
     # The kernel gave the signal's handler the initial state of both; services find the same.
     ldmxcsr fs:[r14 + {T_MXCSR}]
+    test    ebx, {FACT_COMMON}
+    jz      6f
+    mov     ecx, fs:[r14 + {T_INSIDE_AT}]   # as INSIDE_WORD of `gate.s`
+    add     rcx, [r10 + {C_INSIDE}]
+    mov     [rcx], r11d
+6:
+    or      r11, r13
     test    ebx, {FACT_X87}
     jz      2f
     fninit

@@ -119,6 +119,22 @@ impl Domain {
         Ok(offset)
     }
 
+    /// Memory of a common domain ([`crate::DomainBuilder::common`]) that only this process has, for
+    /// what the others shall not see: whole pages, zeroed, for as long as the domain lives, and
+    /// zeroed again by a reset. It lies where no other process has anything, so the domain's
+    /// functions fault there when others call them.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoRoom`]: so much is not left of this process's share of the window, or the
+    /// domain is no common one.
+    pub fn own_memory(&self, bytes: usize) -> Result<Offset, MemoryError> {
+        let size = u32::try_from(bytes).map_err(|_| MemoryError::NoRoom(bytes))?;
+        match self.0.instance.give_own(size) {
+            Ok(Some(offset)) => Ok(Offset(offset)),
+            _ => Err(MemoryError::NoRoom(bytes)),
+        }
+    }
+
     /// Gives memory back by calling the domain's `free`.
     ///
     /// # Errors

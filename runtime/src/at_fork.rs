@@ -7,7 +7,9 @@ use crate::counters::metrics;
 use crate::own_threads::mine;
 use crate::{domain, fork, image, placement, share, symbols, table, watchdog};
 use postern_gates::machine::{AroundFork, InChild};
-use postern_gates::{control, debugger, machine, pages, register, signal, stub, thread, window};
+use postern_gates::{
+    control, debugger, inside, machine, outcome, pages, register, signal, stub, thread, window,
+};
 use std::any::Any;
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -86,6 +88,13 @@ fn in_child(child: &InChild) {
             domain.control.lifecycle().orphaned();
             domain.threads.after_fork(mine::held(&domain.threads));
             domain.instance.window().after_fork(child);
+            if let Some(seat) = domain.instance.seat() {
+                // The seat is the parent's: so is what the domain has in common with others.
+                seat.after_fork();
+                domain.control.goes_unseen();
+                domain.control.lifecycle().close();
+                inside::end_mine(&domain.control, outcome::ANOTHER);
+            }
             if domain
                 .code
                 .get()

@@ -129,7 +129,8 @@ pub(crate) fn fault(
             {
                 code.closes(&fault);
             }
-            inner.poison(life, recovery == Some(Recovery::Terminate), closed);
+            let stays = recovery == Some(Recovery::Terminate);
+            inner.poison(life, stays, closed, fault.kind);
         }
     }
     let offset = fault.offset.map_or(0, |o| o.0);

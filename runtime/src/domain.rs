@@ -5,17 +5,24 @@ mod build;
 mod caller;
 mod end;
 mod functions;
+mod in_common;
 mod life;
 mod limits;
 mod quiesce;
 pub(crate) mod reclaim;
+mod room;
+mod shared;
 mod stacks;
 
 pub use build::DomainBuilder;
 pub use limits::Limits;
+pub(crate) use room::common_layout;
 pub(crate) use stacks::{give_data_stack, renew_thread};
 
 use crate::code::AddedCode;
+use crate::common::Poison;
+use crate::common::follower::Watch;
+use crate::common::header::CommonPhase;
 use crate::error::SymbolError;
 use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
@@ -84,6 +91,8 @@ pub struct Parts {
     pub(crate) supervisor: OnceLock<Weak<dyn Supervisor>>,
     /// What makes it a namespace.
     pub(crate) code: OnceLock<Arc<dyn AddedCode>>,
+    /// Its thread that looks at what other processes do with it, if they have it, too.
+    watch: OnceLock<Watch>,
     /// The last handle is gone, and the calls of other threads were asked to end.
     ending: AtomicBool,
 }
@@ -176,6 +185,14 @@ impl Domain {
     /// Whether a fault has closed the domain until it is reset.
     pub fn is_poisoned(&self) -> bool {
         self.0.control.lifecycle().settled() == Phase::Poisoned
+    }
+
+    /// Why the domain is poisoned, if it is a common one ([`DomainBuilder::common`]): what closed
+    /// it, in whichever process. This process may be about to close its own.
+    pub fn poison(&self) -> Option<Poison> {
+        let header = self.0.instance.seat()?.header();
+        let closed = header.phase() == CommonPhase::Poisoned;
+        closed.then(|| Poison::of(header.why(), &self.0.image))
     }
 
     /// Whether the domain was closed for good.

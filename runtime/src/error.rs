@@ -1,8 +1,10 @@
 //! What can go wrong before a call, and who is to blame.
 
 mod call;
+mod common;
 
 pub use call::{AllocError, CallError, InstantiateError};
+pub use common::CommonError;
 
 use postern_gates::map::{MapError, SystemLimit};
 use postern_image::input::ReadError;

@@ -9,6 +9,7 @@ mod refresh;
 
 pub(crate) use moving::Stays;
 
+use crate::common::memory::Seat;
 use crate::error::ShareError;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
@@ -32,6 +33,8 @@ pub(crate) struct Instance {
     /// another size than that it is nobody's, and all stacks lie above the heap.
     stack_size: u32,
     stacks: Mutex<Stacks>,
+    /// Other processes have data and heap, too: where these are, and its data stacks.
+    seat: Option<Seat>,
 }
 
 /// Bytes below the data stacks of a size that was chosen where nothing is, so that a large frame
@@ -46,6 +49,8 @@ struct Stacks {
     extra: Vec<(u32, u32)>,
     /// Where those begin that were given and came back.
     free: Vec<u32>,
+    /// Memory of this process's domain alone, among the data stacks of its seat.
+    own: Vec<(u32, u32)>,
     /// The code area and its data: what can be read, and what can be written.
     code: Option<[(u32, u32); 2]>,
     areas: Views,
@@ -60,19 +65,20 @@ impl Stacks {
 
 impl Instance {
     /// Maps `image` into a window: the hot one, if that is given. Each data stack has `stack_size`
-    /// bytes, a power of two.
+    /// bytes, a power of two. With a seat, data and heap are those of its memory.
     pub(crate) fn new(
         image: &Arc<ImageInner>,
         heap: (u32, u32),
         stack_size: u32,
         hot: Option<Window>,
+        seat: Option<Seat>,
     ) -> Result<Instance, MapError> {
         let mapped = |window: Window| -> Result<Window, MapError> {
             map::room(7)?;
-            map_image(&window.pin(), image, heap, stack_size)?;
+            map_image(&window.pin(), image, heap, stack_size, seat.as_ref())?;
             Ok(window)
         };
-        let own = stack_size == image.tables.layout.stack_size;
+        let own = stack_size == image.tables.layout.stack_size && seat.is_none();
         let spare = || {
             let spare = own.then(|| image.spare.take(heap.1)).flatten();
             spare.map(|s| (s.window, s.areas))
@@ -91,10 +97,11 @@ impl Instance {
             stack_size,
             stacks: Mutex::new(Stacks {
                 own_given: !own,
-                next: heap.1,
+                next: seat.as_ref().map_or(heap.1, |seat| seat.zone().0),
                 areas: areas.into(),
                 ..Stacks::default()
             }),
+            seat,
         })
     }
 
@@ -119,7 +126,12 @@ impl Instance {
 
     /// Whether the image's own data stack is one of the domain's.
     pub(crate) fn has_own_stack(&self) -> bool {
-        self.stack_size == self.image.tables.layout.stack_size
+        self.stack_size == self.image.tables.layout.stack_size && self.seat.is_none()
+    }
+
+    /// Its seat in memory that other processes have, too.
+    pub(crate) fn seat(&self) -> Option<&Seat> {
+        self.seat.as_ref()
     }
 
     /// Address of offset 0.
@@ -160,7 +172,7 @@ impl Instance {
         let start = start.next_multiple_of(u64::from(APART));
         let data_start = start + u64::from(bytes);
         let end = data_start + u64::from(data);
-        if stacks.code.is_some() || end > NEAR.min(stacks.limit().into()) {
+        if self.seat.is_some() || stacks.code.is_some() || end > NEAR.min(stacks.limit().into()) {
             return Ok(None);
         }
         let (start, data_start, end) = (start as u32, data_start as u32, end as u32);
@@ -220,7 +232,8 @@ impl Instance {
         };
         let start = u64::from(stacks.next.max(lowest)).next_multiple_of(u64::from(size));
         let end = start + u64::from(size);
-        if end > u64::from(stacks.limit()) {
+        let limit = self.seat.as_ref().map_or(LIMIT, |seat| seat.zone().1);
+        if end > u64::from(stacks.limit().min(limit)) {
             return Err(Refusal::NoDataStack);
         }
         let (start, end) = (start as u32, end as u32);
@@ -237,6 +250,33 @@ impl Instance {
         stacks.next = end;
         stacks.extra.push((low, end));
         Ok(end - reserved)
+    }
+
+    /// Zeroed memory of whole pages that only this process's domain has, at an offset that none of
+    /// another process has: `None` if the seat has no room, or there is no seat.
+    pub(crate) fn give_own(&self, bytes: u32) -> Result<Option<u32>, MapError> {
+        let Some(seat) = &self.seat else {
+            return Ok(None);
+        };
+        let pin = self.pin();
+        let mut stacks = self.stacks();
+        // With a page on either side that nothing uses.
+        let start = u64::from(stacks.next) + u64::from(PAGE);
+        let end = (start + u64::from(bytes)).next_multiple_of(PAGE.into());
+        let limit = stacks.limit().min(seat.zone().1);
+        if bytes == 0 || end + u64::from(PAGE) > u64::from(limit) {
+            return Ok(None);
+        }
+        // Both are below the limit.
+        let (start, end) = (start as u32, end as u32);
+        let part = pin.part(start, end);
+        map::room(2)?;
+        stacks.areas.clear(&pin, start - PAGE, end + PAGE)?;
+        part.protect(Prot::ReadWrite)?;
+        part.hide();
+        stacks.next = end + PAGE;
+        stacks.own.push((start, end));
+        Ok(Some(start))
     }
 
     /// Takes back a data stack that begins at `first`, for whoever comes next. It is refreshed
@@ -321,20 +361,35 @@ impl Instance {
         bottoms.into_iter()
     }
 
+    /// Where what is written of the image begins: the first data stack, if the domain has that.
+    fn first_writable(&self) -> u32 {
+        let layout = &self.image.tables.layout;
+        match self.seat {
+            Some(_) => layout.data,
+            None => layout.stack,
+        }
+    }
+
     /// The ranges with pages of the domain's own.
     pub(crate) fn writable(&self) -> Vec<(u32, u32)> {
-        let first = (self.image.tables.layout.stack, self.heap.1);
-        let mut ranges = vec![first];
+        let first = (self.first_writable(), self.heap.1);
+        let mut ranges = match self.seat {
+            Some(_) => Vec::new(),
+            None => vec![first],
+        };
         let stacks = self.stacks();
         ranges.extend(&stacks.extra);
+        ranges.extend(&stacks.own);
         ranges.extend(stacks.code.map(|[_, data]| data));
         ranges
     }
 
     /// The ranges whose pages the host has, too: shared areas, and what came into a namespace.
     pub(crate) fn shared(&self) -> Vec<(u32, u32)> {
+        let common = self.seat.is_some();
+        let common = common.then_some((self.first_writable(), self.heap.1));
         let stacks = self.stacks();
-        let mut ranges: Vec<_> = stacks.areas.ranges().collect();
+        let mut ranges: Vec<_> = stacks.areas.ranges().chain(common).collect();
         ranges.extend(stacks.code.into_iter().flatten());
         ranges
     }
@@ -345,7 +400,10 @@ impl Instance {
         let end = start.saturating_add(len as u64);
         let within = |low: u32, high: u32| u64::from(low) <= start && end <= u64::from(high);
         let layout = &self.image.tables.layout;
-        if within(layout.stack, self.heap.1) || (!write && within(INFO, self.heap.1)) {
+        let first = self.first_writable();
+        let readable = || within(INFO, layout.stack) || within(first, self.heap.1);
+        let private = || self.seat.is_none() && within(INFO, self.heap.1);
+        if within(first, self.heap.1) || (!write && (readable() || private())) {
             return true;
         }
         let stacks = self.stacks();
@@ -354,8 +412,8 @@ impl Instance {
         {
             return true;
         }
-        stacks.extra.iter().any(|&(l, h)| within(l, h))
-            || stacks.areas.accessible(offset, end, write)
+        let mut own = stacks.extra.iter().chain(&stacks.own);
+        own.any(|&(l, h)| within(l, h)) || stacks.areas.accessible(offset, end, write)
     }
 }
 
@@ -365,9 +423,10 @@ fn map_image(
     image: &ImageInner,
     heap: (u32, u32),
     stack_size: u32,
+    seat: Option<&Seat>,
 ) -> Result<(), MapError> {
     map_readable(pin, image, heap, stack_size)?;
-    map_writable(pin, image, heap)?;
+    map_writable(pin, image, heap, seat)?;
     pin.part(INFO, heap.1).hide();
     Ok(())
 }
@@ -408,8 +467,20 @@ fn put_info(pin: &Pin<'_>, end: u32, heap: (u32, u32), stack_size: u32) -> Resul
 
 /// Maps the two writable ranges: the first data stack with the data, and the rest of bss with the
 /// heap.
-fn map_writable(pin: &Pin<'_>, image: &ImageInner, heap: (u32, u32)) -> Result<(), MapError> {
+fn map_writable(
+    pin: &Pin<'_>,
+    image: &ImageInner,
+    heap: (u32, u32),
+    seat: Option<&Seat>,
+) -> Result<(), MapError> {
     let layout = image.text.layout();
+    if let Some(seat) = seat {
+        // The image's own data stack is nobody's.
+        let (file, at) = seat.memory().file(layout.data);
+        return pin
+            .part(layout.data, heap.1)
+            .share(Prot::ReadWrite, file, at);
+    }
     let (file, at) = image.text.file(layout.stack);
     let first = pin.part(layout.stack, layout.data_file_end);
     first.map_file(Prot::ReadWrite, file, at)?;

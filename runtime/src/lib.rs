@@ -14,6 +14,7 @@ mod at_fork;
 mod builtin;
 pub mod call;
 pub mod code;
+mod common;
 mod config;
 mod counters;
 mod decision;
@@ -49,6 +50,7 @@ mod watchdog;
 pub use call::{
     CallError, Enter, Func, FuncType, clear_last_error, last_error, nesting, set_last_error, unwind,
 };
+pub use common::{Admission, Broker, CommonMemory, Poison, Visit, socket_of};
 pub use config::{Config, Perf};
 pub use counters::{By, Counters, Metrics, Pages, metrics};
 pub use decision::{Asked, Decider, DecisionError, Question};
@@ -56,14 +58,15 @@ pub use domain::above::inner;
 pub use domain::{Busy, Domain, DomainBuilder, DomainInner, Limits, Supervisor};
 pub use engine::{init, rearm, unsupported};
 pub use error::{
-    AllocError, BindError, InstantiateError, LoadError, MemoryError, ShareError, StartError,
-    SymbolError,
+    AllocError, BindError, CommonError, InstantiateError, LoadError, MemoryError, ShareError,
+    StartError, SymbolError,
 };
 pub use fault::{Fault, FaultKind, Registers, SharedPage};
 pub use grants::Grants;
 pub use image::Image;
 pub use peer::PeerExport;
 pub use placement::{Placement, hot_domain};
+pub use postern_gates::machine::termination;
 #[doc(hidden)]
 pub use postern_gates::map::without_reserve;
 pub use postern_gates::map::{MapError, SystemLimit};

@@ -296,7 +296,7 @@ impl OwnThread {
                     self.threads
                         .ended(Some(self.number), ProgramEnd::Panic(panic));
                     if let Some(inner) = self.domain.upgrade() {
-                        inner.poison(self.life, false, false);
+                        inner.poison(self.life, false, false, FaultKind::Aborted);
                         crate::domain::let_go(inner);
                     }
                     return;

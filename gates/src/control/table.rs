@@ -86,6 +86,7 @@ impl Control {
             &self.time_hot,
             &self.owner,
             &self.code_slots,
+            &self.inside,
         ];
         for word in words {
             word.store(0, Ordering::Relaxed);

@@ -32,6 +32,11 @@ pub enum MapError {
     /// The window has a code area.
     #[error("a namespace stays in its window")]
     Code,
+    /// A file that is written through its mapping could get shorter.
+    #[error(
+        "the file is no memory file whose size is sealed (F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_SEAL, without a seal against writing), or it is too short; take the descriptor that its maker handed out"
+    )]
+    Unsealed,
     /// The fixed place is taken.
     #[error("the address range is already in use")]
     Taken,

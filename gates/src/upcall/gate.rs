@@ -3,7 +3,7 @@
 use crate::call_state::CallPhase;
 use crate::control::Control;
 use crate::entry::Entry;
-use crate::gate::{FACT_X87, FACT_XMM, FACT_YMM};
+use crate::gate::{FACT_COMMON, FACT_X87, FACT_XMM, FACT_YMM};
 use crate::outcome;
 use crate::thread::Thread;
 use crate::upcall::clock::Clock;
@@ -17,12 +17,15 @@ global_asm!(
     C_LIFECYCLE = const offset_of!(Control, lifecycle),
     C_BASE = const offset_of!(Control, base),
     C_FACTS = const offset_of!(Control, facts),
+    C_INSIDE = const offset_of!(Control, inside),
     T_FRAME = const offset_of!(Thread, frame),
     T_CALL_STATE = const offset_of!(Thread, call_state),
     T_MXCSR = const offset_of!(Thread, mxcsr),
     T_ABORT_KIND = const offset_of!(Thread, abort_kind),
+    T_INSIDE_AT = const offset_of!(Thread, inside_at),
     T_UPCALL = const offset_of!(Thread, upcall),
     U_ALLOWED = const offset_of!(Clock, allowed),
+    FACT_COMMON = const FACT_COMMON,
     FACT_X87 = const FACT_X87,
     FACT_XMM = const FACT_XMM,
     FACT_YMM = const FACT_YMM,

@@ -1,14 +1,17 @@
 //! Making a domain: what it is made of is collected, checked against the image, and only then does
 //! the domain exist and open.
 
+use super::room::{data_stack, heap_range};
 use super::{Domain, DomainInner, Limits, OnFault, Parts, domains, reclaim};
 use crate::builtin;
+use crate::common::CommonMemory;
+use crate::common::memory::{Seat, TurnOf};
 use crate::config;
 use crate::decision::Decider;
-use crate::error::InstantiateError;
+use crate::error::{CommonError, InstantiateError};
 use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
-use crate::instance::{BELOW_STACKS, Instance};
+use crate::instance::Instance;
 use crate::own_threads::ThreadServices;
 use crate::own_threads::state::OwnThreads;
 use crate::placement::{self, Placement, PlacementState};
@@ -21,8 +24,7 @@ use postern_gates::block::{Block, Terms};
 use postern_gates::callee::Callee;
 use postern_gates::gate::FACT_GS;
 use postern_gates::lifecycle::Phase;
-use postern_image::{ImportOwned, MemoryLayout, Signature};
-use postern_verifier::window::{LIMIT, PAGE, STACK_LOG2, THREAD_BLOCK, TLS_SHARE};
+use postern_image::{ImportOwned, Signature};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -41,6 +43,7 @@ pub struct DomainBuilder {
     on_fault: Option<OnFault>,
     restart: Option<Box<dyn RestartRule>>,
     clock: Clock,
+    common: Option<CommonMemory>,
 }
 
 impl Domain {
@@ -58,6 +61,7 @@ impl Domain {
             on_fault: None,
             restart: None,
             clock: Clock::default(),
+            common: None,
         }
     }
 }
@@ -201,6 +205,17 @@ impl DomainBuilder {
         self
     }
 
+    /// Makes the domain one of those that have this memory, in this process and others: what one
+    /// writes to data or heap, all read. Static constructors run once, in the first of them. The
+    /// limits of heap and data stacks are the memory's. The window is never the hot one.
+    ///
+    /// Services, policy and decider are this process's; but all that have the memory can have the
+    /// domain's functions use them.
+    pub fn common(mut self, memory: &CommonMemory) -> Self {
+        self.common = Some(memory.clone());
+        self
+    }
+
     /// The time by which back-off is measured, instead of the system's: for tests. It must not go
     /// backwards.
     pub fn clock(mut self, now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
@@ -245,16 +260,32 @@ impl DomainBuilder {
         let wants_system = imports.iter().any(|import| &*import.name == "sys");
         let calls = wants_system.then(|| SystemCalls::offer(&system, &mut self.services));
         let services = self.services.resolve(imports)?;
-        let layout = image.tables.layout;
-        let stack = data_stack(&image, &self.limits)?;
-        let heap = heap_range(&image, &layout, &self.limits, stack)?;
-        let instance = Instance::new(&image, heap, stack, placement::take(self.placement))?;
+        let attached = self.common.map(|memory| attach(&image, &memory));
+        let (seat, turn) = attached.transpose()?.unzip();
+        let (heap, stack) = match &seat {
+            Some(seat) => {
+                self.placement = Placement::Cold;
+                let layout = seat.memory().layout();
+                let heap = (layout.heap_start, layout.heap_end);
+                (heap, layout.stack_size)
+            }
+            None => {
+                let stack = data_stack(&image, &self.limits)?;
+                let layout = image.tables.layout;
+                (heap_range(&image, &layout, &self.limits, stack)?, stack)
+            }
+        };
+        let hot = placement::take(self.placement);
+        let instance = Instance::new(&image, heap, stack, hot, seat)?;
         let control = Block::take()?;
         let gs = if config::current().restore_gs {
             FACT_GS
         } else {
             0
         };
+        let stays = instance.seat().is_some();
+        let seat = instance.seat();
+        let inside = seat.and_then(|seat| seat.header().words_inside(seat.number()));
         let terms = Terms {
             facts: image.fact_bits | gs,
             deadline: self.limits.deadline.map_or(0, |d| {
@@ -262,6 +293,7 @@ impl DomainBuilder {
             }),
             call_depth: self.limits.call_depth.map_or(0, |d| u64::from(d).max(1)),
             data_stack: stack,
+            inside,
         };
         instance.pin().furnish(&control, services.table(), &terms)?;
         let number = control.number() as usize;
@@ -277,11 +309,12 @@ impl DomainBuilder {
             services,
             system,
             threads,
-            place: PlacementState::new(self.placement),
+            place: PlacementState::new(self.placement, stays),
             repossessions: Default::default(),
             restarts: Restarts::new(self.restart, self.clock, number),
             supervisor: OnceLock::new(),
             code: OnceLock::new(),
+            watch: OnceLock::new(),
             ending: AtomicBool::new(false),
         }))));
         if let Some(calls) = calls {
@@ -295,11 +328,20 @@ impl DomainBuilder {
         inner.control.open();
         symbols::show(&inner);
         placement::seated(&inner);
-        inner
-            .initialise(Phase::Open)
-            .map_err(InstantiateError::Initialisation)?;
+        match turn {
+            Some(turn) => inner.begin_in_common(turn),
+            None => inner.initialise(Phase::Open),
+        }
+        .map_err(InstantiateError::Initialisation)?;
         Ok(Domain(inner))
     }
+}
+
+/// A seat in the memory, with the turn.
+fn attach(image: &ImageInner, memory: &CommonMemory) -> Result<(Seat, TurnOf), CommonError> {
+    let memory = &memory.0;
+    memory.is_of(image)?;
+    memory.turn()?.sit()
 }
 
 fn not_imported(name: &str, imports: &[ImportOwned]) -> InstantiateError {
@@ -328,73 +370,4 @@ fn register(inner: &Arc<DomainInner>) {
     }
     domains[number] = Arc::downgrade(inner);
     inner.note();
-}
-
-/// Size of each data stack in bytes.
-fn data_stack(image: &ImageInner, limits: &Limits) -> Result<u32, InstantiateError> {
-    let (linked, reserved) = (image.tables.layout.stack_size, image.stack_top.reserved);
-    let Some(bytes) = limits.data_stack else {
-        return Ok(linked);
-    };
-    let refused = |why: String| {
-        Err(InstantiateError::Limits(format!(
-            "a data stack of {bytes} bytes {why}"
-        )))
-    };
-    let (least, most) = (1 << STACK_LOG2.0, 1 << STACK_LOG2.2);
-    let size = match bytes.max(least).checked_next_power_of_two() {
-        Some(size) if size <= most => size as u32,
-        _ => return refused(format!("is too large: at most {} MiB", most >> 20)),
-    };
-    if size != linked && !image.tables.header.any_stack {
-        return refused(format!(
-            "cannot be had: the image was linked with {linked} and knows no other; link it \
-             again, or with -fpostern-stack=SIZE"
-        ));
-    }
-    if reserved - THREAD_BLOCK >= size / TLS_SHARE {
-        return refused("is too small for its thread-local variables".to_owned());
-    }
-    Ok(size)
-}
-
-/// First and last (exclusive) offset of the heap.
-fn heap_range(
-    image: &ImageInner,
-    layout: &MemoryLayout,
-    limits: &Limits,
-    stack: u32,
-) -> Result<(u32, u32), InstantiateError> {
-    const DEFAULT: u64 = 64 << 20;
-    let wish = image.tables.header.heap_wish;
-    let bytes = limits.heap.unwrap_or(if wish == 0 {
-        DEFAULT.min(limits.heap_ceiling)
-    } else {
-        wish
-    });
-    let zeroes = u64::from(layout.heap_start - layout.data_file_end);
-    let heap = limits.heap.map_or(wish, |_| 0);
-    let wishes = [("heap", heap), ("zeroed variables", zeroes)];
-    let ceiling = limits.heap_ceiling;
-    if let Some(&(what, wish)) = wishes.iter().find(|(_, wish)| *wish > ceiling) {
-        return Err(InstantiateError::Wish {
-            what,
-            wish,
-            ceiling,
-        });
-    }
-    let pages = bytes.div_ceil(u64::from(PAGE));
-    let end = u64::from(layout.heap_start).saturating_add(pages.saturating_mul(PAGE.into()));
-    // A stack of the image's size has its place among the parts of the image; this keeps one more.
-    let room = match stack == layout.stack_size {
-        true => u64::from(LIMIT - stack),
-        false => u64::from(((LIMIT - stack) & !(stack - 1)) - BELOW_STACKS),
-    };
-    if end > room {
-        return Err(InstantiateError::Limits(format!(
-            "a heap of {bytes} bytes does not fit the window: at most {} are left",
-            room.saturating_sub(u64::from(layout.heap_start))
-        )));
-    }
-    Ok((layout.heap_start, end as u32))
 }

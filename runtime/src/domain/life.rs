@@ -1,10 +1,14 @@
 //! A domain's beginnings: its constructors, and a reset.
 
-use super::{Busy, Domain, DomainInner};
+use super::{Busy, Domain, DomainInner, let_go};
 use crate::call::{self, FuncType};
+use crate::common::follower::{Looks, Watch};
+use crate::common::header::{CommonPhase, Why};
+use crate::common::memory::TurnOf;
 use crate::error::CallError;
 use crate::own_threads::mine;
 use postern_gates::lifecycle::Phase;
+use std::sync::Arc;
 
 impl Domain {
     /// Back to the image's first state: private pages dropped, fault forgotten, counters kept.
@@ -36,6 +40,50 @@ impl DomainInner {
         })
     }
 
+    /// Runs them if no process has in this memory, and from now on does as the others do.
+    pub(super) fn begin_in_common(self: &Arc<Self>, turn: TurnOf) -> Result<(), CallError> {
+        let Some(seat) = self.instance.seat() else {
+            return Ok(());
+        };
+        let header = seat.header();
+        if header.phase() == CommonPhase::New {
+            header.set_phase(CommonPhase::Constructing);
+            let begun = self.initialise(Phase::Open);
+            if begun.is_err() {
+                let pid = std::process::id();
+                header.poison(Why::Constructors { pid });
+                return begun;
+            }
+            header.set_phase(CommonPhase::Open);
+        }
+        let look = |look: fn(&DomainInner, u32)| {
+            let domain = Arc::downgrade(self);
+            move |seat| {
+                let Some(inner) = domain.upgrade() else {
+                    return false;
+                };
+                look(&inner, seat);
+                let_go(inner);
+                true
+            }
+        };
+        let told = look(|inner, _| inner.follow());
+        let looks = Looks {
+            told: move || told(0),
+            ended: look(DomainInner::has_ended),
+        };
+        let watch = Watch::begin(seat.memory(), seat.number(), looks);
+        let Ok(watch) = watch else {
+            return Err(CallError::NoWatchdog);
+        };
+        let _ = self.watch.set(watch);
+        if header.phase() == CommonPhase::Poisoned {
+            self.poison_here();
+        }
+        drop(turn);
+        Ok(())
+    }
+
     /// Back to the image's first state, from phase `from` or from any in which somebody may. If the
     /// static constructors fail, the domain is poisoned.
     pub(crate) fn start_again(&self, from: Option<Phase>) -> Result<(), Busy> {
@@ -54,6 +102,13 @@ impl DomainInner {
             if enters {
                 return Ok(before);
             }
+            let Ok(mut lead) = inner.lead() else {
+                enters = true;
+                return Ok(before);
+            };
+            if let Some(lead) = &mut lead {
+                lead.begins();
+            }
             inner.restarts.begin();
             inner.threads.begin_anew();
             inner.system.reset();
@@ -68,6 +123,9 @@ impl DomainInner {
             let begun = inner.initialise(Phase::Exclusive);
             if begun.is_err() {
                 inner.restarts.failed();
+            }
+            if let Some(lead) = lead {
+                lead.end(begun.is_ok());
             }
             Ok(match begun {
                 Ok(()) => Phase::Open,

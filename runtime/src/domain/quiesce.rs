@@ -2,6 +2,8 @@
 //! [`DomainInner::exclusive`]: nobody is inside then, and nobody can enter.
 
 use super::{Busy, Domain, DomainInner};
+use crate::common::header::Why;
+use crate::fault::FaultKind;
 use crate::own_threads::mine;
 use crate::own_threads::state::Stopped;
 use postern_gates::control::Control;
@@ -234,13 +236,17 @@ impl DomainInner {
     /// any more, and who is inside is thrown out; those that are just entering by the watchdog. If
     /// it `stays` closed, only the host opens it again. With `closed` it was closed when the fault
     /// happened.
-    pub(crate) fn poison(&self, life: u64, stays: bool, closed: bool) {
+    pub(crate) fn poison(&self, life: u64, stays: bool, closed: bool, kind: FaultKind) {
         let close = || {
             // A thread that has the domain for itself: `alone` closes it.
             self.control.admit_nobody();
             self.control.lifecycle().poison() || closed
         };
         if self.restarts.poisoned(life, stays, close) {
+            if let Some(seat) = self.instance.seat().filter(|seat| seat.is_here()) {
+                let (pid, kind) = (std::process::id(), kind as u32);
+                seat.header().poison(Why::Fault { pid, kind });
+            }
             self.end_inside(outcome::ANOTHER, |_| true);
         }
     }
@@ -248,6 +254,7 @@ impl DomainInner {
 
 #[cfg(test)]
 mod tests {
+    use crate::fault::FaultKind;
     use crate::sample::{self, AtOnce};
 
     #[test]
@@ -261,10 +268,10 @@ mod tests {
             let before = inner.restarts.life();
             domain.reset().unwrap();
             // Told late, after its thread had left and the host began anew.
-            inner.poison(before, stays, false);
+            inner.poison(before, stays, false, FaultKind::Trap);
             assert!(!domain.is_poisoned());
             assert_eq!((next.call().unwrap(), next.call().unwrap()), (1, 2));
-            inner.poison(inner.restarts.life(), stays, false);
+            inner.poison(inner.restarts.life(), stays, false, FaultKind::Trap);
             assert_eq!(next.call().is_err(), stays);
         }
     }

@@ -1,6 +1,6 @@
 //! Why a call has no result, and why a domain, whose making may call it, was not made.
 
-use super::MemoryError;
+use super::{CommonError, MemoryError};
 use crate::fault::{Fault, signal_name};
 use postern_gates::control::MAX_THREADS;
 use postern_gates::map::MapError;
@@ -192,6 +192,9 @@ pub enum InstantiateError {
     /// The kernel refused memory.
     #[error(transparent)]
     Map(#[from] MapError),
+    /// Its memory cannot be that of other processes, too.
+    #[error(transparent)]
+    Common(#[from] CommonError),
     /// The extension's own initialisation failed.
     #[error("the extension's initialisation failed: {0}")]
     Initialisation(#[source] CallError),

@@ -10,7 +10,7 @@
 
 use super::{Instance, Stacks, map_writable};
 use crate::image::SpareWindow;
-use postern_gates::map::{MapError, Prot};
+use postern_gates::map::{self, MapError, Prot};
 use postern_gates::pages::Run;
 use postern_gates::window::Pin;
 
@@ -26,14 +26,47 @@ impl Instance {
     pub(crate) fn refresh(&self) -> Result<(), MapError> {
         self.window().whole()?;
         let pin = self.pin();
+        if self.seat.is_some() {
+            self.refresh_common(&pin)?;
+        }
+        self.refresh_own(&pin)
+    }
+
+    /// The same of the pages that no other process has.
+    pub(crate) fn refresh_own(&self, pin: &Pin<'_>) -> Result<(), MapError> {
         let stacks = self.stacks();
-        if !self.copy_back(&pin, &stacks) {
-            self.drop_pages(&pin, &stacks)?;
+        if self.seat.is_some() {
+            self.drop_stacks(pin, &stacks)?;
+        } else if !self.copy_back(pin, &stacks) {
+            self.drop_pages(pin, &stacks)?;
         }
         for &(_, end) in &stacks.extra {
-            self.fill_stack_top(&pin, end);
+            self.fill_stack_top(pin, end);
         }
         Ok(())
+    }
+
+    /// The same of those that all processes have. Nobody of any of them is inside.
+    fn refresh_common(&self, pin: &Pin<'_>) -> Result<(), MapError> {
+        let layout = &self.image.tables.layout;
+        let Some(seat) = &self.seat else {
+            return Ok(());
+        };
+        let bytes = (self.heap.1 - layout.data) as usize;
+        let failed = |error| map::failed("clear common memory", bytes, error);
+        let memory = seat.memory();
+        memory
+            .zero(layout.data_file_end, self.heap.1)
+            .map_err(failed)?;
+        let first = self
+            .image
+            .text
+            .first_values(layout.data, layout.data_file_end);
+        let written = first.is_some_and(|first| pin.write(layout.data, first).is_ok());
+        match written {
+            true => Ok(()),
+            false => Err(failed(std::io::ErrorKind::OutOfMemory.into())),
+        }
     }
 
     /// Writes the first contents over the pages that are the domain's own. False if it is not known
@@ -81,10 +114,15 @@ impl Instance {
     fn drop_pages(&self, pin: &Pin<'_>, stacks: &Stacks) -> Result<(), MapError> {
         let own = pin.part(self.image.tables.layout.stack, self.heap.1);
         if !own.discard() {
-            map_writable(pin, &self.image, self.heap)?;
+            map_writable(pin, &self.image, self.heap, None)?;
             own.hide();
         }
-        let extra = stacks.extra.iter().copied();
+        self.drop_stacks(pin, stacks)
+    }
+
+    /// Drops the pages of the data stacks besides the image's own, and of a code area's data.
+    fn drop_stacks(&self, pin: &Pin<'_>, stacks: &Stacks) -> Result<(), MapError> {
+        let extra = stacks.extra.iter().chain(&stacks.own).copied();
         for (start, end) in extra.chain(stacks.code.map(|[_, data]| data)) {
             let part = pin.part(start, end);
             if !part.discard() {

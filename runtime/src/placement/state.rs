@@ -44,10 +44,11 @@ pub(crate) struct PlacementState {
 }
 
 impl PlacementState {
-    pub(crate) fn new(placement: Placement) -> PlacementState {
+    /// Of a domain that is wanted there, and can be moved unless it `stays`.
+    pub(crate) fn new(placement: Placement, stays: bool) -> PlacementState {
         PlacementState {
             wanted: AtomicU8::new(placement as u8),
-            stuck: AtomicBool::new(false),
+            stuck: AtomicBool::new(stays),
             moves: AtomicU64::new(0),
         }
     }

@@ -1,0 +1,73 @@
+//! Common domains: domains of several processes with one memory. Each process has a window of its
+//! own, maps text that it has verified itself, and shares the file behind data and heap with the
+//! others, at the same offsets. Data stacks are each process's own, at offsets that no other
+//! process has, so that what points to one is no other's.
+//!
+//! | file | what |
+//! |---|---|
+//! | `header.rs` | what stands in front of the memory, for the runtimes only |
+//! | `memory.rs` | the file; a seat for each process |
+//! | `poison.rs` | why it is closed |
+//! | `follower.rs` | the threads that look at what others do |
+//! | `broker.rs` | who hands it out, by a name |
+
+pub(crate) mod broker;
+pub(crate) mod follower;
+pub(crate) mod header;
+pub(crate) mod memory;
+mod poison;
+
+pub use broker::{Admission, Broker, Visit, socket_of};
+pub use poison::Poison;
+
+use crate::domain::{self, Limits};
+use crate::error::{CommonError, InstantiateError};
+use crate::image::Image;
+use memory::Memory;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// The memory of a common domain: data and heap, which domains of several processes have at the
+/// same offsets ([`crate::DomainBuilder::common`]). It is a memory file that is handed on as a
+/// descriptor; its contents go with the last process that has it. Cloning shares it.
+///
+/// Whoever has the descriptor can write all of it, at any time: what one process grants its domain,
+/// all others can have it use.
+#[derive(Clone, Debug)]
+pub struct CommonMemory(pub(crate) Arc<Memory>);
+
+impl CommonMemory {
+    /// New memory for domains of `image`, with heap and stacks as the image wishes.
+    ///
+    /// # Errors
+    /// As [`CommonMemory::with`].
+    pub fn new(image: &Image) -> Result<CommonMemory, InstantiateError> {
+        CommonMemory::with(image, &Limits::default())
+    }
+
+    /// New memory for domains of `image`. Of the limits those of heap and data stacks count.
+    ///
+    /// # Errors
+    /// They do not fit a window, or the kernel refuses a memory file.
+    pub fn with(image: &Image, limits: &Limits) -> Result<CommonMemory, InstantiateError> {
+        let layout = domain::common_layout(image, limits)?;
+        Ok(CommonMemory(Memory::create(&image.0, layout)?))
+    }
+
+    /// The memory that another process has made, by the descriptor that came from there.
+    ///
+    /// # Errors
+    /// The file is none of a common domain's, or could get shorter; nothing of it is believed.
+    pub fn join(descriptor: OwnedFd) -> Result<CommonMemory, InstantiateError> {
+        Ok(CommonMemory::taken(descriptor)?)
+    }
+
+    fn taken(descriptor: OwnedFd) -> Result<CommonMemory, CommonError> {
+        Ok(CommonMemory(Memory::join(descriptor)?))
+    }
+
+    /// The descriptor that other processes [`CommonMemory::join`] by, once it was sent to them.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.descriptor()
+    }
+}

@@ -1,0 +1,284 @@
+//! Who keeps a common domain's memory, and hands it to those who may have it: by a name, over a
+//! Unix socket.
+//!
+//! A conversation is one message: who connects is told no, or gets the descriptor. So the broker
+//! waits for nobody, and keeps nothing of anybody. It knows who connects by the kernel's word
+//! (`SO_PEERCRED`), and believes nothing else of it, for it reads nothing. Who connects checks what
+//! it gets as what comes from a stranger ([`super::CommonMemory::join`]).
+//!
+//! Of brokers of one name only one runs: it holds a lock on a file beside its socket, which the
+//! kernel takes back whenever it ends.
+
+use super::CommonMemory;
+use crate::error::CommonError;
+use postern_gates::lock::{self, Range};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, chmod};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+    connect, listen, recvmsg, sendmsg, socket_with, sockopt,
+};
+use std::fs::{DirBuilder, File};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What the only message begins with. It changes with the form of the rest.
+const GIVEN: &[u8] = b"postern-common-1";
+const REFUSED: &[u8] = b"postern-common-0";
+/// How long a broker's word is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Where a broker of this name has its socket: `$XDG_RUNTIME_DIR/postern`, or `/run/postern` where
+/// there is none.
+///
+/// # Errors
+/// It is no name: letters, digits, `-`, `_` and `.`, at most 64, and not a `.` first.
+pub fn socket_of(name: &str) -> Result<PathBuf, CommonError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(plain) {
+        return Err(CommonError::Name(name.to_owned()));
+    }
+    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
+    let folder = own.map_or_else(|| PathBuf::from("/run"), PathBuf::from);
+    Ok(folder.join("postern").join(name))
+}
+
+/// Who may have the memory: by default processes of the broker's own user, and of root.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// Users, by their numbers.
+    pub users: Vec<u32>,
+    /// Groups, by their numbers: of each process the one that it runs with, no other one of its
+    /// user's.
+    pub groups: Vec<u32>,
+    /// Anybody who reaches the socket.
+    pub all: bool,
+}
+
+impl Admission {
+    /// Whether a process with these numbers may have it.
+    pub fn admits(&self, user: u32, group: u32) -> bool {
+        let own = rustix::process::geteuid().as_raw();
+        self.all
+            || user == 0
+            || user == own
+            || self.users.contains(&user)
+            || self.groups.contains(&group)
+    }
+
+    fn is_narrow(&self) -> bool {
+        !self.all && self.users.is_empty() && self.groups.is_empty()
+    }
+}
+
+/// A socket by which others get a common domain's memory. They keep it when this is dropped, or its
+/// process ends; nobody else gets it then.
+#[derive(Debug)]
+pub struct Broker {
+    memory: CommonMemory,
+    admission: Admission,
+    path: PathBuf,
+    socket: OwnedFd,
+    /// Its lock says that this is the only one of this path.
+    _lock: OwnedFd,
+}
+
+fn system<E: std::fmt::Display>(what: &'static str) -> impl FnOnce(E) -> CommonError {
+    move |error| CommonError::System {
+        what,
+        reason: error.to_string(),
+    }
+}
+
+fn socket() -> Result<OwnedFd, CommonError> {
+    let flags = SocketFlags::CLOEXEC;
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+        .map_err(system("make a socket"))
+}
+
+impl Broker {
+    /// Begins to hand out `memory` at this path, to those whom `admission` admits.
+    ///
+    /// # Errors
+    /// Another broker does so there ([`CommonError::Shared`]), or the system's own.
+    pub fn begin(
+        path: &Path,
+        memory: &CommonMemory,
+        admission: Admission,
+    ) -> Result<Broker, CommonError> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        // One that is there may be for others.
+        let _ = DirBuilder::new().mode(0o755).create(folder);
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(".lock");
+        let lock = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&beside)
+            .map_err(system("make a file beside the socket"))?;
+        let lock = OwnedFd::from(lock);
+        let all = Range {
+            kind: libc::F_WRLCK as i16,
+            start: 0,
+            length: 0,
+        };
+        match lock::set(&lock, all) {
+            Ok(()) => {}
+            Err(Errno::AGAIN | Errno::ACCESS) => return Err(CommonError::Shared(path.into())),
+            Err(error) => return Err(system("lock the file beside the socket")(error)),
+        }
+        // What is there is a former broker's, which has ended.
+        let _ = std::fs::remove_file(path);
+        let own = socket()?;
+        let address = SocketAddrUnix::new(path).map_err(system("name the socket"))?;
+        bind(&own, &address).map_err(system("make the socket's file"))?;
+        let mode = if admission.is_narrow() { 0o600 } else { 0o666 };
+        chmod(path, Mode::from_raw_mode(mode)).map_err(system("open the socket's file"))?;
+        listen(&own, BACKLOG).map_err(system("listen on the socket"))?;
+        Ok(Broker {
+            memory: memory.clone(),
+            admission,
+            path: path.to_owned(),
+            socket: own,
+            _lock: lock,
+        })
+    }
+
+    /// The socket's file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits for somebody, or until `stop` can be read: who came, and whether they got the memory;
+    /// `None` after `stop`.
+    ///
+    /// # Errors
+    /// The system's own. It can be called again.
+    pub fn serve_one(&self, stop: BorrowedFd<'_>) -> Result<Option<Visit>, CommonError> {
+        loop {
+            let mut polled = [
+                PollFd::new(&self.socket, PollFlags::IN),
+                PollFd::from_borrowed_fd(stop, PollFlags::IN),
+            ];
+            match poll(&mut polled, None) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(system("wait for a connection")(error)),
+            }
+            if !polled[1].revents().is_empty() {
+                return Ok(None);
+            }
+            match accept_with(&self.socket, SocketFlags::CLOEXEC) {
+                Ok(client) => return self.answer(&client).map(Some),
+                // It went away meanwhile.
+                Err(Errno::CONNABORTED | Errno::AGAIN | Errno::INTR) => {}
+                Err(error) => return Err(system("accept a connection")(error)),
+            }
+        }
+    }
+
+    /// Gives the memory to who may have it, and tells others that they may not.
+    fn answer(&self, client: &OwnedFd) -> Result<Visit, CommonError> {
+        let who = sockopt::socket_peercred(client).map_err(system("see who connects"))?;
+        let visit = Visit {
+            pid: who.pid.as_raw_nonzero().get().unsigned_abs(),
+            user: who.uid.as_raw(),
+            group: who.gid.as_raw(),
+            admitted: self.admission.admits(who.uid.as_raw(), who.gid.as_raw()),
+        };
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut with = SendAncillaryBuffer::new(&mut space);
+        let descriptor = [self.memory.descriptor()];
+        let word = match visit.admitted {
+            true => {
+                with.push(SendAncillaryMessage::ScmRights(&descriptor));
+                GIVEN
+            }
+            false => REFUSED,
+        };
+        // There is room for one message, or nobody reads it; in neither case is anybody waited for.
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let _ = sendmsg(client, &[IoSlice::new(word)], &mut with, flags);
+        Ok(visit)
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        // While the lock is held, so it is no other broker's. The file of the lock stays: whoever
+        // has it open would lock one that nobody finds.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Somebody who came for the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Visit {
+    /// The process.
+    pub pid: u32,
+    /// Its user.
+    pub user: u32,
+    /// Its group.
+    pub group: u32,
+    /// It got the memory.
+    pub admitted: bool,
+}
+
+impl CommonMemory {
+    /// The memory that a broker hands out at this path ([`socket_of`] a name, or another one).
+    ///
+    /// # Errors
+    /// There is no broker, it does not admit this process, or what it gave is no memory of a common
+    /// domain.
+    pub fn from_broker(path: &Path) -> Result<CommonMemory, CommonError> {
+        let own = socket()?;
+        let address = SocketAddrUnix::new(path).map_err(system("name the socket"))?;
+        match connect(&own, &address) {
+            Ok(()) => {}
+            Err(Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR) => {
+                return Err(CommonError::NoBroker(path.into()));
+            }
+            Err(Errno::ACCESS | Errno::PERM) => return Err(CommonError::Refused(path.into())),
+            Err(error) => return Err(system("connect to the broker")(error)),
+        }
+        sockopt::set_socket_timeout(&own, sockopt::Timeout::Recv, Some(PATIENCE))
+            .map_err(system("limit the time of an answer"))?;
+        let (mut word, mut descriptors) = ([0; 64], Vec::new());
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+        let mut with = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let received = loop {
+            match recvmsg(&own, &mut [IoSliceMut::new(&mut word)], &mut with, flags) {
+                Ok(received) => break received,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN | Errno::CONNRESET) => {
+                    return Err(CommonError::NoBroker(path.into()));
+                }
+                Err(error) => return Err(system("hear from the broker")(error)),
+            }
+        };
+        // Whatever came is owned from here on, and closed if it is not what it should be.
+        for message in with.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                descriptors.extend(rights);
+            }
+        }
+        match (&word[..received.bytes], descriptors.len()) {
+            (REFUSED, 0) => Err(CommonError::Refused(path.into())),
+            // It ended just now.
+            ([], 0) => Err(CommonError::NoBroker(path.into())),
+            (GIVEN, 1) => CommonMemory::taken(descriptors.remove(0)),
+            _ => Err(CommonError::Foreign("what listens there is no broker")),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! A domain and its like in other processes: a reset is one decision for all of them.
+//!
+//! ```text
+//!   leader                              every other process
+//!   has the turn, nobody inside
+//!   Resetting, attempt n         ───►   keeps threads out; somebody inside: n, no ───► leader gives up
+//!   waits for all answers        ◄───   nobody inside: n, yes; waits
+//!   memory as at first, constructors
+//!   Open (or Poisoned), one more ───►   forgets what it has of its own; as the leader says
+//! ```
+//!
+//! Invariant: common memory becomes what it was at first only while every seat that is taken has
+//! answered this very attempt with yes, and each of those lets nobody in until the phase has
+//! changed, or the leader has lost the turn.
+
+use super::{Busy, DomainInner};
+use crate::common::header::{CommonPhase, Header, SEATS, Why};
+use crate::common::memory::{Seat, TurnOf};
+use postern_gates::lifecycle::Phase;
+use postern_gates::outcome;
+use std::time::{Duration, Instant};
+
+/// How long the turn, and the others' answers, are waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Between two looks whether somebody is still there who would have told.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// This process resets the domain of all.
+pub(super) struct Lead {
+    seat: Seat,
+    before: CommonPhase,
+    /// Memory may be other than before.
+    begun: bool,
+    /// Goes last.
+    _turn: TurnOf,
+}
+
+impl Lead {
+    /// From here on memory is changed; if this is dropped without [`Lead::end`], all are poisoned.
+    pub(super) fn begins(&mut self) {
+        self.begun = true;
+    }
+
+    /// The domain begins anew, in all processes.
+    pub(super) fn end(self, constructed: bool) {
+        let header = self.seat.header();
+        header.next_generation();
+        let pid = std::process::id();
+        header.because(match constructed {
+            true => Why::Unknown,
+            false => Why::Constructors { pid },
+        });
+        header.set_phase(match constructed {
+            true => CommonPhase::Open,
+            false => CommonPhase::Poisoned,
+        });
+    }
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        let header = self.seat.header();
+        if header.phase() != CommonPhase::Resetting {
+            return;
+        }
+        match self.begun {
+            false => header.undo_reset(self.before),
+            true => {
+                let pid = std::process::id();
+                header.because(Why::Reset { pid });
+                header.set_phase(CommonPhase::Poisoned);
+            }
+        }
+    }
+}
+
+/// What a process says about an attempt.
+fn answer(attempt: u32, yes: bool) -> u32 {
+    attempt << 1 | u32::from(yes)
+}
+
+impl DomainInner {
+    /// Has all other processes that have this domain let nobody in: `None` if it is this one's
+    /// alone. This one lets nobody in.
+    pub(super) fn lead(&self) -> Result<Option<Lead>, Busy> {
+        let Some(seat) = self.instance.seat() else {
+            return Ok(None);
+        };
+        let since = Instant::now();
+        let turn = loop {
+            match seat.lead() {
+                Some(turn) => break turn,
+                None if !seat.is_here() || since.elapsed() > PATIENCE => return Err(Busy),
+                None => std::thread::sleep(LOOK / 10),
+            }
+        };
+        let header = seat.header();
+        let attempt = header.next_attempt();
+        let before = header.begin_reset().ok_or(Busy)?;
+        let lead = Lead {
+            seat: seat.clone(),
+            before,
+            begun: false,
+            _turn: turn,
+        };
+        header.tell();
+        let since = Instant::now();
+        loop {
+            let seen = header.events();
+            let others = (0..SEATS).filter(|&other| other != seat.number());
+            let mut waits = false;
+            for other in others.filter(|&other| seat.is_taken(other)) {
+                let given = header.answer(other);
+                if given == answer(attempt, false) {
+                    return Err(Busy);
+                }
+                waits |= given != answer(attempt, true);
+            }
+            match waits {
+                false => return Ok(Some(lead)),
+                true if since.elapsed() > PATIENCE => return Err(Busy),
+                true => header.await_event(seen, LOOK),
+            }
+        }
+    }
+
+    /// Looks at what all have agreed on, and does the same here.
+    pub(crate) fn follow(&self) {
+        let Some(seat) = self.instance.seat().filter(|seat| seat.is_here()) else {
+            return;
+        };
+        seat.bury_dead();
+        let header = seat.header();
+        match header.phase() {
+            CommonPhase::Poisoned => self.poison_here(),
+            CommonPhase::Resetting if !seat.leads() => {
+                let attempt = header.attempt();
+                if header.answer(seat.number()) >> 1 != attempt & (u32::MAX >> 1) {
+                    self.step_aside(seat, attempt);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The process with this seat has ended: where it was inside, the domain is poisoned.
+    pub(crate) fn has_ended(&self, other: u32) {
+        if let Some(seat) = self.instance.seat().filter(|seat| seat.is_here()) {
+            seat.has_ended(other);
+            if seat.header().phase() == CommonPhase::Poisoned {
+                self.poison_here();
+            }
+        }
+    }
+
+    /// Somewhere something closed it.
+    pub(crate) fn poison_here(&self) {
+        let close = || self.control.lifecycle().poison();
+        if self.restarts.poisoned(self.restarts.life(), false, close) {
+            self.end_all(outcome::ANOTHER);
+        }
+    }
+
+    /// Keeps threads out while another process resets the domain.
+    fn step_aside(&self, seat: &Seat, attempt: u32) {
+        let header = seat.header();
+        let say = |yes| header.set_answer(seat.number(), answer(attempt, yes));
+        if self.control.lifecycle().now() == Phase::Closed && !self.occupied() {
+            return say(true);
+        }
+        let unchanged = self.threads.stop();
+        if self.threads.run() && self.occupied_by_host() {
+            return say(false);
+        }
+        let stopped = self.end_threads();
+        let mut said = false;
+        let done = self.exclusive_from(None, |inner, before| {
+            if inner.threads.any_entered() {
+                return Ok(before);
+            }
+            said = true;
+            let life = header.generation();
+            say(true);
+            await_decision(header, seat, attempt);
+            if header.generation() == life {
+                return Ok(match header.phase() {
+                    CommonPhase::Poisoned => Phase::Poisoned,
+                    _ => before,
+                });
+            }
+            inner.restarts.begin();
+            inner.threads.begin_anew();
+            inner.system.reset();
+            inner.repossessions.clear();
+            inner.instance.refresh_own(&inner.instance.pin())?;
+            Ok(match header.phase() {
+                CommonPhase::Open => Phase::Open,
+                _ => Phase::Poisoned,
+            })
+        });
+        drop((unchanged, stopped));
+        if done.is_err() || !said {
+            say(false);
+        }
+    }
+}
+
+/// Waits until the attempt is over.
+fn await_decision(header: &Header, seat: &Seat, attempt: u32) {
+    loop {
+        let seen = header.events();
+        if header.phase() != CommonPhase::Resetting || header.attempt() != attempt {
+            return;
+        }
+        if !seat.somebody_leads() {
+            // Whoever takes the turn ends what was left undone.
+            drop(seat.lead());
+        }
+        header.await_event(seen, LOOK);
+    }
+}
