@@ -195,7 +195,8 @@ fn run(scenario: &'static Scenario, visited: &mut BTreeMap<&'static str, BTreeSe
     }
     let mut tried = 0;
     for (k, &pc) in path.iter().enumerate() {
-        if skipped.contains(&k) {
+        let new = label(&labels, pc).is_some_and(|label| !visited.contains_key(label));
+        if skipped.contains(&k) && !new {
             continue;
         }
         if let Some(label) = label(&labels, pc) {
