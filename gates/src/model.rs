@@ -29,11 +29,13 @@
 //! - of the registry: a thread whose memory goes before it is taken out.
 //!
 //! - of upcalls: one that does not show the call that it interrupts, or does not count it in its
-//!   domain; that does not change `upcalls` when it ends; or does not look for a wish at its end.
+//!   domain; that does not change `upcalls` when it begins; or does not look for a wish at its end,
+//!   in the record and in the thread's own words.
 //!
 //! Not found were a peer gate that looks for a wish before it hides its record, for which the
 //! second look of `end_inside` makes up; and a `one_call` that does not compare `nested`, which
-//! takes more switches than are tried here: `soundness/tests/step/reader.rs` tries all.
+//! takes more switches than are tried here, and so does an upcall that does not change `upcalls`
+//! when it ends: `soundness/tests/step/reader.rs` tries all.
 
 mod orders;
 

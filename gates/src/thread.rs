@@ -17,6 +17,8 @@ use super::map::Mapping;
 use super::mask::SignalStack;
 use super::outcome::RawFault;
 use super::payload::CallPayload;
+#[cfg(feature = "testing")]
+use super::record::RECORDS;
 use super::record::Record;
 use super::sync::{Mutex, MutexGuard};
 use alloc::boxed::Box;
@@ -295,12 +297,12 @@ pub fn addresses() -> [usize; 6] {
 pub fn extents() -> ([(usize, usize); 2], [usize; 5]) {
     use core::mem::offset_of;
     let thread = current();
-    let records = thread.records();
+    let records = thread.records.load(Ordering::Relaxed) as usize;
     let upcalls = offset_of!(Thread, upcalls);
     (
         [
             (ptr::from_ref(thread) as usize, size_of::<Thread>()),
-            (records.as_ptr() as usize, size_of_val(records)),
+            (records, RECORDS * size_of::<Record>()),
         ],
         [
             offset_of!(Thread, entry_slot),

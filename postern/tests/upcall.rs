@@ -196,7 +196,7 @@ fn an_event_is_told_at_once_to_the_thread_itself() {
     for n in 1..200u64 {
         assert_eq!(attachment.send(n as u32, 3 * n), Posted::Sent);
         assert_eq!(number(&domain, "counted"), n);
-        assert_eq!(number(&domain, "latest"), n << 32 | 3 * n);
+        assert_eq!(number(&domain, "latest"), (n << 32) | (3 * n));
     }
     assert_eq!(attachment.counters().delivered, 199);
     let sender = attachment.sender();
@@ -271,7 +271,7 @@ fn calls_and_services_have_their_results() {
     let halved = victim.func::<fn(f64) -> f64>("halved").unwrap();
     while_flooded(&attachment, 3000, |round| {
         for i in 0..200 {
-            let (i, n) = (i as i32, i64::from(round));
+            let n = i64::from(round);
             assert_eq!(add.call(i, 7).unwrap(), i + 7);
             let x = f64::from(i);
             assert_eq!(mix.call(x, 3.0, 1.0, 7.0).unwrap(), (x * 3.0 + 1.0) / 7.0);

@@ -3,9 +3,9 @@
 //!
 //! An upcall may have interrupted its thread with any lock in its hands: the registry's, which the
 //! watchdog needs to look, or the allocator's. So nobody else can be relied on to end one. A timer
-//! of the thread's own does, which sends it the abort signal: once in the longest time of an upcall,
-//! and only while there are upcalls. What it finds running at two ticks in a row is overdue: after
-//! once to twice that time.
+//! of the thread's own does, which sends it the abort signal: once in the longest time of an
+//! upcall, and only while there are upcalls. What it finds running at two ticks in a row is
+//! overdue: after once to twice that time.
 
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

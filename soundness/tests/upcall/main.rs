@@ -7,8 +7,9 @@
 //! state for the gates and its records must be what they were, bit by bit; and the call must end as
 //! ever. Handlers write all registers and call a service; every third one faults.
 //!
-//! And an upcall is single-stepped itself, from the signal to the way back, and the end of a call is
-//! asked for at every instruction of its gate: that of the upcall, or that of the call which waits.
+//! And an upcall is single-stepped itself, from the signal to the way back. What another thread
+//! reads meanwhile must be of one call; and the end of a call is asked for at every instruction of
+//! its gate: that of the upcall, or that of the call which waits.
 //!
 //! This test has no harness: the children are forked, so the process must have one thread.
 
@@ -22,6 +23,9 @@ mod memory;
 #[path = "../step/peers.rs"]
 mod peers;
 #[allow(dead_code)]
+#[path = "../step/reader.rs"]
+mod reader;
+#[allow(dead_code)]
 #[path = "../step/report.rs"]
 mod report;
 #[allow(dead_code)]
@@ -32,6 +36,7 @@ use postern::testing;
 use postern::{Attachment, Caller, Domain, Placement};
 use postern_soundness::debugger::{Debugger, Stop};
 use postern_soundness::host;
+use reader::Words;
 use report::{AS_USUAL, Report};
 use scenario::{SCENARIOS, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
@@ -190,7 +195,8 @@ fn run(scenario: &'static Scenario, visited: &mut BTreeMap<&'static str, BTreeSe
     }
     let mut tried = 0;
     for (k, &pc) in path.iter().enumerate() {
-        if skipped.contains(&k) {
+        let new = label(&labels, pc).is_some_and(|label| !visited.contains_key(label));
+        if skipped.contains(&k) && !new {
             continue;
         }
         if let Some(label) = label(&labels, pc) {
@@ -412,9 +418,10 @@ impl Session {
         assert_eq!(after, expected, "{} at {}", self.name, self.place(pc));
     }
 
-    /// Interrupts a call that goes this way at its last instruction, and that upcall after `m`: then the end of the
-    /// innermost call is wished for, or else of the interrupted one, or nothing. Returns the
-    /// upcall's instructions, each with whether its call is the innermost there.
+    /// Interrupts a call that goes this way at its last instruction, and that upcall after `m`:
+    /// then the end of the innermost call is wished for, or else of the interrupted one, or
+    /// nothing. Returns the upcall's instructions, each with whether its call is the innermost
+    /// there.
     fn upcall(&self, path: &[u64], m: usize, innermost: Option<bool>) -> Vec<(u64, bool)> {
         self.to_begin();
         let (&last, before) = path.split_last().expect("a path");
@@ -428,15 +435,26 @@ impl Session {
         let at = self.report.thread();
         let interrupted = self.child.read(at.sequence);
         let mut path = Vec::new();
-        self.child.step_with(self.report.upcalls().signal, 1);
+        let told = self.report.upcalls();
+        let upcalls = told.extents[0].0 + told.except[3];
+        let mut states = Vec::new();
+        self.child.step_with(told.signal, 1);
         while path.len() < m {
             let pc = self.child.pc();
+            let now = Words::read(&self.child, &at).with_upcalls(self.child.read(upcalls));
+            if states.last() != Some(&now) {
+                states.push(now);
+            }
             path.push((pc, self.child.read(at.sequence) != interrupted));
             let syscall = self.child.read(pc as usize) & 0xffff == 0x050f;
             if syscall && self.child.registers()[RAX] == libc::SYS_rt_sigreturn as u64 {
                 break;
             }
             self.step();
+        }
+        match innermost {
+            None => reader::check(self.name, &states),
+            Some(_) => drop(states),
         }
         if let Some(innermost) = innermost {
             let wanted = match innermost {
