@@ -4,7 +4,7 @@
 //! [`clock`] has things that are compared take turns and keeps their best; [`figure`] is one
 //! measured number and how it is printed; [`command`] is what the user may ask for. A group of
 //! figures is a function; [`CORE`] are the groups that every user can measure in half a minute, and
-//! that `postern bench` has by itself: calls, the run time of code, domains, pools, faults. All
+//! that `postern bench` has by itself: calls, the run time of code, domains, pools, sharing, faults. All
 //! others are in the workspace `bench`, which nobody builds to use Postern, and which takes clock,
 //! figures and baselines from here.
 //!
@@ -22,6 +22,7 @@ mod gates;
 pub mod kernels;
 mod pools;
 pub mod program;
+mod sharing;
 mod touching;
 pub mod trusted;
 
@@ -80,10 +81,16 @@ pub const POOLS: Group = Group::new(
     "a request in a pool that resets, by threads and written pages",
     |_| pools::figures(),
 );
+/// Domains that several processes have.
+pub const SHARING: Group = Group::new(
+    "sharing",
+    "domains of several processes, beside pipes, sockets and futexes",
+    |_| sharing::figures(),
+);
 /// Faults, until the host has them.
 pub const FAULT: Group = Group::new("fault", "a crash, until the host has it as a value", |_| {
     fault::figures()
 });
 
 /// The groups of `postern bench` itself.
-pub const CORE: &[Group] = &[GATES, KERNELS, DOMAINS, POOLS, FAULT];
+pub const CORE: &[Group] = &[GATES, KERNELS, DOMAINS, POOLS, SHARING, FAULT];

@@ -34,6 +34,19 @@ fn pipe() -> Result<(File, File), String> {
     }
 }
 
+/// Two connected sockets; one direction is used.
+fn sockets() -> Result<(File, File), String> {
+    let mut ends = [0; 2];
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+    // SAFETY: the array holds the two descriptors, which nobody else owns.
+    unsafe {
+        if libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) != 0 {
+            return Err(format!("socketpair: {}", std::io::Error::last_os_error()));
+        }
+        Ok((File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])))
+    }
+}
+
 /// This thread on one core, with all that it forks; back on all of its own when dropped.
 struct Pinned(Option<libc::cpu_set_t>);
 
@@ -108,9 +121,23 @@ fn best(
 /// Seconds that one byte takes to another process on the same core and back, the best of `rounds`
 /// rounds of `count` trips.
 pub fn pipe_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
+    round_trip(pipe, rounds, count)
+}
+
+/// The same by Unix sockets.
+pub fn socket_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
+    round_trip(sockets, rounds, count)
+}
+
+/// The same by two of whatever has an end to read and one to write.
+fn round_trip(
+    connection: fn() -> Result<(File, File), String>,
+    rounds: usize,
+    count: u32,
+) -> Result<f64, String> {
     let _pinned = Pinned::new();
-    let (mut to_child_read, mut to_child) = pipe()?;
-    let (mut from_child, mut from_child_write) = pipe()?;
+    let (mut to_child_read, mut to_child) = connection()?;
+    let (mut from_child, mut from_child_write) = connection()?;
     // Dropped last: the child leaves when it can read no more.
     let child;
     {

@@ -1,0 +1,173 @@
+//! A domain that other processes have, too, beside one of the process's own, and beside what takes a
+//! byte to another process and back.
+
+use crate::clock::best_of;
+use crate::figure::{Figure, Goal};
+use crate::touching::touching;
+use crate::trusted::{cycle, process};
+use postern::{CommonMemory, Domain, Func, Image, Placement};
+use postern_image::ImageBuilder;
+use postern_verifier::window;
+use std::hint::black_box;
+
+/// Calls in one round.
+const CALLS: u64 = 50_000;
+const ROUNDS: usize = 60;
+/// Pages that a function writes to.
+const PAGES: [u32; 4] = [1, 64, 1024, 4096];
+
+/// `plain`, and `locked`, which takes a word in data and gives it back; both return their argument
+/// plus one.
+fn image() -> Result<Image, String> {
+    const LOCKED: usize = 64;
+    let text = |lock: u32| {
+        let mut text = vec![0x8d, 0x47, 0x01, 0xc3]; // lea 1(%rdi), %eax; ret
+        text.resize(LOCKED, window::FILL);
+        text.extend([0xb9, 1, 0, 0, 0]); // mov $1, %ecx
+        text.extend([0x65, 0x67, 0x87, 0x0c, 0x25]); // xchg %ecx, %gs:lock
+        text.extend(lock.to_le_bytes());
+        text.extend([0x65, 0x67, 0xc7, 0x04, 0x25]); // movl $0, %gs:lock
+        text.extend(lock.to_le_bytes());
+        text.extend(0u32.to_le_bytes());
+        text.extend([0x8d, 0x47, 0x01, 0xc3]);
+        text
+    };
+    let signature = || "i(i)".parse().map_err(|error| format!("{error}"));
+    let mut builder = ImageBuilder::new(text(0));
+    builder.data(vec![0; 64], 0);
+    builder.export("plain", 0, Some(signature()?));
+    builder.export("locked", LOCKED as u32, Some(signature()?));
+    let layout = builder.layout().map_err(|error| error.to_string())?;
+    builder.text(text(layout.data));
+    let file = builder.build().map_err(|error| error.to_string())?;
+    Image::from_bytes(&file).map_err(|error| error.to_string())
+}
+
+fn private(image: &Image) -> Result<Domain, String> {
+    let builder = Domain::builder(image).placement(Placement::Cold);
+    builder.build().map_err(|error| error.to_string())
+}
+
+fn common(image: &Image, memory: &CommonMemory) -> Result<Domain, String> {
+    let builder = Domain::builder(image).common(memory);
+    builder.build().map_err(|error| error.to_string())
+}
+
+type Function = Func<fn(i32) -> i32>;
+
+fn function(domain: &Domain, name: &str) -> Result<Function, String> {
+    domain.func(name).map_err(|error| error.to_string())
+}
+
+fn repeat(count: u64, mut call: impl FnMut(i32) -> i32) {
+    let mut x = 0;
+    for _ in 0..count {
+        x = call(x);
+    }
+    black_box(x);
+}
+
+fn call(function: &Function) -> impl FnMut(i32) -> i32 + '_ {
+    |x| function.call(x).expect("the function returns")
+}
+
+/// The figures of the group.
+pub fn figures() -> Result<Vec<Figure>, String> {
+    let mut figures = calls()?;
+    for pages in PAGES {
+        figures.push(working_set(pages)?);
+    }
+    Ok(figures)
+}
+
+fn calls() -> Result<Vec<Figure>, String> {
+    let image = image()?;
+    let memory = CommonMemory::new(&image).map_err(|error| error.to_string())?;
+    // Two that have the memory, as two processes do.
+    let domains = [
+        private(&image)?,
+        common(&image, &memory)?,
+        common(&image, &memory)?,
+    ];
+    let [own, first, second] = [0, 1, 2].map(|index| function(&domains[index], "plain"));
+    let (own, first, second) = (own?, first?, second?);
+    let locked = function(&domains[1], "locked")?;
+    let times = best_of(
+        ROUNDS,
+        [
+            &mut || cycle::chain(10 * CALLS),
+            &mut || repeat(CALLS, call(&own)),
+            &mut || repeat(CALLS, call(&first)),
+            &mut || repeat(CALLS, call(&locked)),
+            &mut || {
+                let (mut a, mut b) = (call(&first), call(&second));
+                repeat(CALLS / 2, |x| b(a(x)));
+            },
+        ],
+    );
+    let cycle = times[0] / 10.0;
+    let [own, plain, locked, turns] = [1, 2, 3, 4].map(|index| times[index] / cycle);
+    let seconds = cycle / CALLS as f64;
+    let row = |name: &str, value: f64, how: &str| {
+        Figure::plain(format!("sharing.{name}"), value, "cycles", how)
+    };
+    let mut figures = vec![
+        row(
+            "call",
+            plain,
+            "call of a domain that others have, over one of a private domain",
+        )
+        .against(own)
+        .goal(Goal::RatioAtMost(1.3)),
+        row(
+            "lock",
+            locked,
+            "the same, with a lock word taken and given back in it",
+        )
+        .against(own),
+    ];
+    let ways = [
+        (
+            "pipe",
+            process::pipe_round_trip(20, 500)?,
+            Some(Goal::RatioAtMost(1.0 / 50.0)),
+        ),
+        ("socket", process::socket_round_trip(20, 500)?, None),
+        ("futex", process::futex_round_trip(20, 500)?, None),
+    ];
+    for (way, trip, goal) in ways {
+        let how = format!(
+            "calls by one that has the domain and by another in turns, over a byte to a process on the same core and back by {way}"
+        );
+        let figure = row(&format!("turns.{way}"), turns, &how).against(trip / seconds);
+        figures.push(match goal {
+            Some(goal) => figure.goal(goal),
+            None => figure,
+        });
+    }
+    Ok(figures)
+}
+
+/// A call that writes to many pages of data.
+fn working_set(pages: u32) -> Result<Figure, String> {
+    let (image, _) = touching(pages)?;
+    let memory = CommonMemory::new(&image).map_err(|error| error.to_string())?;
+    let domains = [private(&image)?, common(&image, &memory)?];
+    let (own, shared) = (
+        function(&domains[0], "touch")?,
+        function(&domains[1], "touch")?,
+    );
+    let count = (CALLS / u64::from(pages) / 4).max(4);
+    let times = best_of(
+        ROUNDS / 4,
+        [
+            &mut || cycle::chain(10 * CALLS),
+            &mut || repeat(count, call(&own)),
+            &mut || repeat(count, call(&shared)),
+        ],
+    );
+    let cycle = times[0] / 10.0 / CALLS as f64;
+    let [own, shared] = [1, 2].map(|index| times[index] / cycle / count as f64);
+    let how = format!("a call that writes to {pages} pages, over the same in a private domain");
+    Ok(Figure::plain(format!("sharing.pages.{pages}"), shared, "cycles", how).against(own))
+}
