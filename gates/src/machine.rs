@@ -183,11 +183,22 @@ pub fn seal_size(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a file is a memory file that [`seal_size`] has sealed, and that can be written.
+/// Whether a file is a memory file that [`seal_size`] has sealed, and that can be written. One of
+/// large pages is none: the kernel would make its mappings longer than they were asked for.
 pub fn is_size_sealed(file: BorrowedFd<'_>) -> bool {
     // SAFETY: fcntl on a descriptor that is borrowed; for files of other kinds it fails.
     let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-    seals >= 0 && seals & SIZE_SEALS == SIZE_SEALS && seals & WRITE_SEALS == 0
+    let sealed = seals >= 0 && seals & SIZE_SEALS == SIZE_SEALS && seals & WRITE_SEALS == 0;
+    sealed && has_small_pages(file)
+}
+
+fn has_small_pages(file: BorrowedFd<'_>) -> bool {
+    // SAFETY: the call fills the structure.
+    unsafe {
+        let mut about: libc::statfs = std::mem::zeroed();
+        let known = libc::fstatfs(file.as_raw_fd(), &mut about) == 0;
+        known && about.f_type == libc::TMPFS_MAGIC
+    }
 }
 
 /// A file's length in bytes.

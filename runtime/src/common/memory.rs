@@ -10,6 +10,7 @@
 //! - One lock more is the *turn*: of whoever attaches, starts or resets the domain.
 
 use super::header::{CommonLayout, CommonPhase, Header, SEATS, Why};
+use crate::domain::stack_suits;
 use crate::error::CommonError;
 use crate::fork;
 use crate::image::ImageInner;
@@ -184,10 +185,13 @@ impl Memory {
         let layout = &image.tables.layout;
         let its = (layout.data, layout.data_file_end, layout.heap_start);
         let own = &self.layout;
-        match its == (own.data, own.data_file_end, own.heap_start) {
-            true => Ok(()),
-            false => Err(CommonError::Foreign("its layout is not the image's")),
+        if its != (own.data, own.data_file_end, own.heap_start) {
+            return Err(CommonError::Foreign("its layout is not the image's"));
         }
+        // Whoever made it was told so; this one believes nobody.
+        stack_suits(image, own.stack_size).map_err(|_| {
+            CommonError::Foreign("its data stacks are of a size that the image does not know")
+        })
     }
 
     /// The file, and where in it lies what windows have at `offset` of common memory.

@@ -1,0 +1,176 @@
+//! Common domains whose memory, descriptors and sockets strangers have.
+#![allow(clippy::undocumented_unsafe_blocks)]
+
+mod support;
+use postern::{
+    Admission, Broker, CallError, CommonError, CommonMemory, Domain, Image, InstantiateError,
+    MapError, Poison,
+};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+use support::{code, fork};
+
+fn image() -> Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    let source = ".data
+         n: .long 0
+         .text
+         put: movl %edi,%gs:n(,%eiz,1)
+            ret
+         get: movl %gs:n(,%eiz,1),%eax
+            ret
+         hold: movl $2,%gs:n(,%eiz,1)
+         held: jmp held
+         serve: call s
+            ret";
+    let exports = [
+        ("put", "v(i)"),
+        ("get", "i()"),
+        ("hold", "v()"),
+        ("serve", "i()"),
+    ];
+    let make = || code(&[("s", "i()")], &exports, source).image();
+    IMAGE.get_or_init(make).clone()
+}
+
+fn try_attach(memory: &CommonMemory) -> Result<Domain, InstantiateError> {
+    let builder = Domain::builder(&image()).common(memory).deadline(None);
+    builder.service("s", |_: &postern::Caller<'_>| 7).build()
+}
+
+fn attach(memory: &CommonMemory) -> Domain {
+    try_attach(memory).unwrap()
+}
+
+fn call(domain: &Domain, name: &str) -> Result<i32, CallError> {
+    domain.func::<fn() -> i32>(name).unwrap().call()
+}
+
+fn put(domain: &Domain, value: i32) {
+    let put = domain.func::<fn(i32)>("put").unwrap();
+    put.call(value).unwrap();
+}
+
+/// Waits until a condition holds.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let since = Instant::now();
+    while !holds() {
+        assert!(since.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// The memory's file, as any process has it that was given the descriptor.
+fn file(memory: &CommonMemory) -> File {
+    File::from(memory.descriptor().try_clone_to_owned().unwrap())
+}
+
+/// Words in front of the memory.
+mod word {
+    pub const PHASE: u64 = 1;
+    pub const ATTEMPT: u64 = 5;
+    pub const FIRST_SEAT: u64 = 64;
+    pub const SEAT: u64 = 4;
+    pub const INSIDE: u64 = 1024;
+    pub const ALL: u64 = 1024 + 64 * 4096;
+}
+
+fn write(file: &File, word: u64, value: u32) {
+    file.write_all_at(&value.to_le_bytes(), 4 * word).unwrap();
+}
+
+fn read(file: &File, word: u64) -> u32 {
+    let mut bytes = [0; 4];
+    file.read_exact_at(&mut bytes, 4 * word).unwrap();
+    u32::from_le_bytes(bytes)
+}
+
+fn cause<T: std::fmt::Debug>(refused: Result<T, InstantiateError>) -> CommonError {
+    match refused {
+        Err(InstantiateError::Common(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn descriptors_of_anything_are_refused() {
+    let memory = CommonMemory::new(&image()).unwrap();
+    let own = file(&memory);
+    let path = format!("/proc/self/fd/{}", own.as_raw_fd());
+    let open = |path: &str, flags| {
+        use std::os::unix::fs::OpenOptionsExt;
+        let mut options = File::options();
+        let file = options.read(true).custom_flags(flags).open(path);
+        OwnedFd::from(file.unwrap())
+    };
+    let pipe = std::io::pipe().unwrap();
+    let sockets = std::os::unix::net::UnixStream::pair().unwrap();
+    for stranger in [
+        open("/dev/zero", 0),
+        open("/dev/null", 0),
+        open("/", libc::O_DIRECTORY),
+        open("/proc/self/maps", 0),
+        open(&path, libc::O_PATH),
+        pipe.0.into(),
+        pipe.1.into(),
+        sockets.0.into(),
+    ] {
+        let error = cause(CommonMemory::join(stranger));
+        let refused = matches!(error, CommonError::Map(MapError::Unsealed));
+        assert!(refused, "{error}");
+    }
+    // Its own, but not to be written.
+    let error = cause(CommonMemory::join(open(&path, 0)));
+    assert!(!error.to_string().is_empty());
+    let write_only = File::options().write(true).open(&path).unwrap();
+    cause(CommonMemory::join(write_only.into()));
+}
+
+/// A mapping of such a file is longer than was asked for, and would lie over what is behind it.
+#[test]
+fn files_of_large_pages_are_refused() {
+    let file = unsafe {
+        let flags = libc::MFD_ALLOW_SEALING | libc::MFD_HUGETLB;
+        let fd = libc::memfd_create(c"x".as_ptr(), flags);
+        if fd < 0 {
+            println!("this kernel has none");
+            return;
+        }
+        let file = OwnedFd::from_raw_fd(fd);
+        assert_eq!(libc::ftruncate(fd, 64 << 20), 0);
+        let size = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+        assert_eq!(libc::fcntl(fd, libc::F_ADD_SEALS, size), 0);
+        file
+    };
+    let error = cause(CommonMemory::join(file));
+    assert!(
+        matches!(error, CommonError::Map(MapError::Unsealed)),
+        "{error}"
+    );
+}
+
+/// Stacks of another size than the image was linked with are possible for some images only.
+#[test]
+fn forged_sizes_of_stacks_are_refused() {
+    let memory = CommonMemory::new(&image()).unwrap();
+    let file = file(&memory);
+    let linked = read(&file, 20);
+    for size in [4096, linked / 2, linked * 2] {
+        write(&file, 20, size);
+        let joined = CommonMemory::join(memory.descriptor().try_clone_to_owned().unwrap());
+        let Ok(joined) = joined else { continue };
+        let built = Domain::builder(&image())
+            .service("s", |_: &postern::Caller<'_>| 7)
+            .common(&joined)
+            .build();
+        assert!(built.is_err(), "{size:#x}, linked with {linked:#x}");
+    }
+    write(&file, 20, linked);
+    attach(&memory);
+}
