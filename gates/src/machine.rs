@@ -201,6 +201,12 @@ fn has_small_pages(file: BorrowedFd<'_>) -> bool {
     }
 }
 
+/// In which namespace the numbers of processes are what this one sees; 0 if that cannot be known.
+pub fn process_namespace() -> u32 {
+    let namespace = std::fs::metadata("/proc/self/ns/pid");
+    namespace.map_or(0, |about| u32::try_from(about.ino()).unwrap_or(0))
+}
+
 /// A file's length in bytes.
 pub fn length(file: BorrowedFd<'_>) -> std::io::Result<u64> {
     // SAFETY: the call fills the structure.

@@ -91,6 +91,56 @@ fn read(file: &File, word: u64) -> u32 {
     u32::from_le_bytes(bytes)
 }
 
+/// The number of a process is nobody's here, or another's, where it runs in another namespace.
+#[test]
+fn the_numbers_of_processes_are_another_namespaces() {
+    let memory = CommonMemory::new(&image()).unwrap();
+    let (one, other) = (attach(&memory), attach(&memory));
+    let file = file(&memory);
+    let seat = (0..64).map(|seat| word::FIRST_SEAT + seat * word::SEAT);
+    let seats: Vec<u64> = seat.filter(|&at| read(&file, at) != 0).collect();
+    assert_eq!(seats.len(), 2);
+    // Of whom that is, only the lock says whether it has ended.
+    write(&file, seats[1] + 2, 1);
+    write(&file, seats[1], i32::MAX as u32 - 1);
+    std::thread::scope(|scope| {
+        let hold = scope.spawn(|| other.func::<fn()>("hold").unwrap().call());
+        until("it is inside", || call(&one, "get").is_ok_and(|n| n == 2));
+        std::thread::sleep(Duration::from_millis(1150));
+        assert_eq!(one.poison(), None);
+        other.interrupt();
+        assert!(hold.join().unwrap().is_err());
+    });
+    assert_eq!((one.poison(), call(&one, "get").unwrap()), (None, 2));
+}
+
+/// Who cannot watch another process, for it may have no descriptor more, does not say that the
+/// other has ended.
+#[test]
+fn who_cannot_be_watched_has_not_ended() {
+    support::succeeds_in_child("who_cannot_be_watched_has_not_ended", || {
+        let memory = CommonMemory::new(&image()).unwrap();
+        let one = attach(&memory);
+        let other = attach(&memory);
+        let file = file(&memory);
+        let second = word::FIRST_SEAT + word::SEAT;
+        let mut limit: libc::rlimit = unsafe { std::mem::zeroed() };
+        limit.rlim_max = 4096;
+        let set = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+        assert_eq!(set, 0);
+        // So it has to be watched anew.
+        write(&file, second, unsafe { libc::getppid() } as u32);
+        std::thread::scope(|scope| {
+            let hold = scope.spawn(|| other.func::<fn()>("hold").unwrap().call());
+            until("it is inside", || call(&one, "get").is_ok_and(|n| n == 2));
+            std::thread::sleep(Duration::from_millis(1150));
+            assert_eq!(one.poison(), None);
+            other.interrupt();
+            assert!(hold.join().unwrap().is_err());
+        });
+    });
+}
+
 fn cause<T: std::fmt::Debug>(refused: Result<T, InstantiateError>) -> CommonError {
     match refused {
         Err(InstantiateError::Common(error)) => error,

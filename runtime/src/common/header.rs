@@ -367,9 +367,15 @@ impl Header {
         self.get(Self::seat(seat))
     }
 
-    /// Says whose seat it is.
-    pub(crate) fn set_pid(&self, seat: u32, pid: u32) {
+    /// Says whose seat it is, and in which namespace that is its number.
+    pub(crate) fn set_pid(&self, seat: u32, pid: u32, namespace: u32) {
+        self.put(Self::seat(seat) + 2, namespace);
         self.put(Self::seat(seat), pid);
+    }
+
+    /// Where the number of a seat's process is its number; 0 is unknown.
+    pub(crate) fn namespace(&self, seat: u32) -> u32 {
+        self.get(Self::seat(seat) + 2)
     }
 
     /// What the process with this seat says about the reset that is being made.

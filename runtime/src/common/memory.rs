@@ -295,7 +295,7 @@ impl Turn {
             if handle.lock(number.into())? {
                 let header = &handle.memory.header;
                 bury(header, number);
-                header.set_pid(number, std::process::id());
+                header.set_pid(number, std::process::id(), machine::process_namespace());
                 let seat = Arc::new(SeatInner {
                     memory: Arc::clone(&handle.memory),
                     number,
@@ -332,7 +332,7 @@ fn bury(header: &Header, number: u32) {
         header.poison(Why::Killed { pid, function });
         header.clear_inside(number);
     }
-    header.set_pid(number, 0);
+    header.set_pid(number, 0, 0);
 }
 
 /// The seat of one domain of this process. Cloning shares it.
@@ -453,7 +453,7 @@ impl Drop for SeatInner {
         if self.process == fork::process() && handle.is_some() {
             // Nobody of this process is inside any more.
             self.memory.header.clear_inside(self.number);
-            self.memory.header.set_pid(self.number, 0);
+            self.memory.header.set_pid(self.number, 0, 0);
             *handle = None;
             self.memory.header.tell();
         }
