@@ -91,6 +91,143 @@ fn read(file: &File, word: u64) -> u32 {
     u32::from_le_bytes(bytes)
 }
 
+/// Locks a byte of the file by a description of its own, as a seat or the turn is taken.
+fn lock(file: &File, byte: i64) -> File {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let own = File::options().read(true).write(true).open(path).unwrap();
+    let mut range: libc::flock = unsafe { std::mem::zeroed() };
+    (range.l_type, range.l_start, range.l_len) = (libc::F_WRLCK as i16, byte, 1);
+    let done = unsafe { libc::fcntl(own.as_raw_fd(), libc::F_OFD_SETLK, &raw const range) };
+    assert_eq!(done, 0);
+    own
+}
+
+/// Somebody writes whatever over the words in front of the memory, while others attach, call, reset
+/// and detach: no thread panics, none waits for good, and afterwards a reset makes it usable.
+#[test]
+fn whatever_the_words_in_front_say_nobody_is_hurt() {
+    let test = "whatever_the_words_in_front_say_nobody_is_hurt";
+    support::succeeds_in_child(test, scribbled);
+}
+
+fn scribbled() {
+    static PANICKED: AtomicBool = AtomicBool::new(false);
+    let shown = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |about| {
+        PANICKED.store(true, SeqCst);
+        shown(about);
+    }));
+    let memory = CommonMemory::new(&image()).unwrap();
+    let domain = attach(&memory);
+    let over = AtomicBool::new(false);
+    let longest = |what: &str, since: Instant| {
+        let taken = since.elapsed();
+        assert!(taken < Duration::from_secs(13), "{what}: {taken:?}");
+    };
+    let client = |seed| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        while !over.load(SeqCst) {
+            let since = Instant::now();
+            let joined = CommonMemory::join(memory.descriptor().try_clone_to_owned().unwrap());
+            let own = match (random.bool(), joined) {
+                (true, Ok(joined)) => joined,
+                _ => memory.clone(),
+            };
+            let Ok(other) = try_attach(&own) else {
+                longest("attach", since);
+                continue;
+            };
+            for _ in 0..random.u32(1..50) {
+                let _ = call(&other, ["get", "serve"][random.usize(..2)]);
+                let _ = (other.poison().map(|p| p.to_string()), other.is_poisoned());
+            }
+            if random.bool() {
+                let since = Instant::now();
+                let _ = other.reset();
+                longest("reset", since);
+            }
+            let since = Instant::now();
+            drop(other);
+            longest("detach", since);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| client(1));
+        scope.spawn(|| client(2));
+        let mut random = fastrand::Rng::with_seed(23);
+        let file = file(&memory);
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_millis(1200) {
+            for _ in 0..20 {
+                let at = match random.u32(..10) {
+                    0..4 => random.u64(..16),
+                    4..8 => random.u64(word::FIRST_SEAT..word::FIRST_SEAT + 8 * word::SEAT),
+                    8 => random.u64(..word::INSIDE),
+                    _ => random.u64(..word::ALL),
+                };
+                let value = match random.u32(..5) {
+                    0 => random.u32(..6),
+                    1 => random.u32(..),
+                    2 => 1 << random.u32(..32),
+                    3 => u32::MAX - random.u32(..3),
+                    _ => std::process::id(),
+                };
+                write(&file, at, value);
+            }
+            let _ = call(&domain, "get");
+            std::thread::sleep(Duration::from_micros(random.u64(..200)));
+        }
+        over.store(true, SeqCst);
+    });
+    until("a reset", || domain.reset().is_ok());
+    put(&domain, 5);
+    assert_eq!(call(&attach(&memory), "get").unwrap(), 5);
+    assert!(!PANICKED.load(SeqCst), "a thread panicked");
+}
+
+/// Who says for good that the domain is being reset keeps its owner neither from leaving it nor
+/// from attaching again.
+#[test]
+fn a_reset_without_end_keeps_nobody_who_leaves() {
+    let test = "a_reset_without_end_keeps_nobody_who_leaves";
+    support::succeeds_in_child(test, || {
+        let memory = CommonMemory::new(&image()).unwrap();
+        // The watchdog stays.
+        assert_eq!(call(&attach(&memory), "get").unwrap(), 0);
+        let (descriptors, threads) = (support::descriptors(), support::threads());
+        let domain = attach(&memory);
+        let file = file(&memory);
+        let turn = lock(&file, 64);
+        write(&file, word::ATTEMPT, 77);
+        write(&file, word::PHASE, 4);
+        until("it is closed", || call(&domain, "get").is_err());
+        assert!(domain.reset().is_err());
+        drop(domain);
+        until("threads ended", || support::threads() <= threads);
+        drop((turn, file));
+        assert!(support::descriptors() <= descriptors);
+        drop(attach(&memory));
+    });
+}
+
+/// What the dead have left before a reset closes nothing after it.
+#[test]
+fn a_reset_is_the_end_of_what_the_dead_have_left() {
+    let memory = CommonMemory::new(&image()).unwrap();
+    let domain = attach(&memory);
+    let file = file(&memory);
+    for round in 0..300 {
+        let seat = 1 + round % 63;
+        write(&file, word::INSIDE + seat * 4096 + 7, 1);
+        until("a reset", || domain.reset().is_ok());
+        for _ in 0..round % 4 {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        let called = call(&domain, "get");
+        assert!(called.is_ok(), "{called:?}, {:?}", domain.poison());
+    }
+}
+
 /// The number of a process is nobody's here, or another's, where it runs in another namespace.
 #[test]
 fn the_numbers_of_processes_are_another_namespaces() {

@@ -280,12 +280,21 @@ impl Header {
         false
     }
 
-    /// Open, Poisoned → Resetting, by whoever has the turn: the phase before.
+    /// Open, Poisoned → Resetting, by whoever has the turn: the phase before. Any other one is
+    /// forged, as is a number that is none, for nobody else has the turn; a reset ends that.
     pub(crate) fn begin_reset(&self) -> Option<CommonPhase> {
         use CommonPhase::{Open, Poisoned, Resetting};
+        const TRIES: u32 = 100;
         self.put(HURT, 0);
-        let from = [Open, Poisoned];
-        from.into_iter().find(|&from| self.change(from, Resetting))
+        let word = self.word(PHASE);
+        (0..TRIES).find_map(|_| {
+            let from = self.get(PHASE);
+            let done = word.compare_exchange(from, Resetting as u32, SeqCst, SeqCst);
+            done.ok().map(|_| match CommonPhase::of(from) {
+                Open => Open,
+                _ => Poisoned,
+            })
+        })
     }
 
     /// Resetting → as it was; Poisoned if it should have become that meanwhile.
