@@ -278,6 +278,87 @@ fn who_cannot_be_watched_has_not_ended() {
     });
 }
 
+#[test]
+fn it_is_left_while_another_thread_is_inside() {
+    let memory = CommonMemory::new(&image()).unwrap();
+    let one = attach(&memory);
+    for _ in 0..5 {
+        let other = attach(&memory);
+        let hold = other.func::<fn()>("hold").unwrap();
+        put(&one, 0);
+        let inside = std::thread::spawn(move || hold.call());
+        until("it is inside", || call(&one, "get").is_ok_and(|n| n == 2));
+        other.close();
+        drop(other);
+        assert!(inside.join().unwrap().is_err());
+        assert_eq!((one.poison(), call(&one, "get").unwrap()), (None, 2));
+        until("a reset", || one.reset().is_ok());
+    }
+    // Nobody of those has a seat any more.
+    until("all seats", || {
+        let all: Vec<_> = (0..63).map_while(|_| try_attach(&memory).ok()).collect();
+        all.len() == 63
+    });
+}
+
+/// Children of forks in the middle of it keep neither seats nor the turn, though they live on.
+#[test]
+fn forks_while_a_process_attaches() {
+    support::succeeds_in_child("forks_while_a_process_attaches", || {
+        let memory = CommonMemory::new(&image()).unwrap();
+        let over = AtomicBool::new(false);
+        let mut children = Vec::new();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(SeqCst) {
+                    put(&attach(&memory), 3);
+                }
+            });
+            for _ in 0..40 {
+                let child = unsafe { libc::fork() };
+                if child == 0 {
+                    loop {
+                        unsafe { libc::pause() };
+                    }
+                }
+                children.push(child);
+                std::thread::sleep(Duration::from_micros(700));
+            }
+            over.store(true, SeqCst);
+        });
+        let all: Vec<_> = (0..64).map_while(|_| try_attach(&memory).ok()).collect();
+        let attached = all.len();
+        for child in children {
+            unsafe {
+                libc::kill(child, libc::SIGKILL);
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+            }
+        }
+        assert_eq!(attached, 64);
+    });
+}
+
+#[test]
+fn a_child_that_was_inside_has_another_domain() {
+    let memory = CommonMemory::new(&image()).unwrap();
+    let again = memory.clone();
+    let forks = move |caller: &postern::Caller<'_>| -> i32 {
+        let outer = caller.domain();
+        fork(|| {
+            assert!(call(&outer, "get").is_err() && outer.reset().is_err());
+            let own = attach(&again);
+            put(&own, 8);
+            drop(outer.clone());
+            call(&own, "serve").unwrap() == 7
+        })
+    };
+    let builder = Domain::builder(&image()).common(&memory).deadline(None);
+    let domain = builder.service("s", forks).build().unwrap();
+    assert_eq!(call(&domain, "serve").unwrap(), 0);
+    assert_eq!((domain.poison(), call(&domain, "get").unwrap()), (None, 8));
+    domain.reset().unwrap();
+}
+
 fn cause<T: std::fmt::Debug>(refused: Result<T, InstantiateError>) -> CommonError {
     match refused {
         Err(InstantiateError::Common(error)) => error,

@@ -214,6 +214,7 @@ impl Memory {
         let handle = Handle {
             memory: Arc::clone(self),
             own: OwnedFd::from(own),
+            process: fork::process(),
         };
         let since = Instant::now();
         while !handle.take_turn()? {
@@ -232,6 +233,23 @@ impl Memory {
 struct Handle {
     memory: Arc<Memory>,
     own: OwnedFd,
+    /// [`fork::process`] of the process whose it is.
+    process: u64,
+}
+
+impl Drop for Handle {
+    /// A child that was forked while nobody knew of this yet has a descriptor of it, which keeps
+    /// what is locked: so it is unlocked, by whoever locked it.
+    fn drop(&mut self) {
+        if self.process == fork::process() {
+            let all = Range {
+                kind: libc::F_UNLCK as i16,
+                start: 0,
+                length: 0,
+            };
+            let _ = lock::set(&self.own, all);
+        }
+    }
 }
 
 impl Handle {
