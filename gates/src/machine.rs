@@ -201,6 +201,39 @@ fn has_small_pages(file: BorrowedFd<'_>) -> bool {
     }
 }
 
+/// Who has connected a Unix socket, by the kernel's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The process; 0 if it runs where this one does not see it.
+    pub process: u32,
+    /// Its user.
+    pub user: u32,
+    /// Its group.
+    pub group: u32,
+}
+
+/// Who is at the other end of a Unix socket.
+///
+/// # Errors
+/// It is no such socket.
+pub fn peer(socket: BorrowedFd<'_>) -> std::io::Result<Peer> {
+    // SAFETY: the call fills the structure, whose length it is given; any bits are one.
+    unsafe {
+        let mut who: libc::ucred = std::mem::zeroed();
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+        let to = (&raw mut who).cast();
+        match libc::getsockopt(socket.as_raw_fd(), level, name, to, &raw mut length) {
+            0 => Ok(Peer {
+                process: u32::try_from(who.pid).unwrap_or(0),
+                user: who.uid,
+                group: who.gid,
+            }),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
 /// In which namespace the numbers of processes are what this one sees; 0 if that cannot be known.
 pub fn process_namespace() -> u32 {
     let namespace = std::fs::metadata("/proc/self/ns/pid");
