@@ -183,11 +183,61 @@ pub fn seal_size(file: &File) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Whether a file is a memory file that [`seal_size`] has sealed, and that can be written.
+/// Whether a file is a memory file that [`seal_size`] has sealed, and that can be written. One of
+/// large pages is none: the kernel would make its mappings longer than they were asked for.
 pub fn is_size_sealed(file: BorrowedFd<'_>) -> bool {
     // SAFETY: fcntl on a descriptor that is borrowed; for files of other kinds it fails.
     let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-    seals >= 0 && seals & SIZE_SEALS == SIZE_SEALS && seals & WRITE_SEALS == 0
+    let sealed = seals >= 0 && seals & SIZE_SEALS == SIZE_SEALS && seals & WRITE_SEALS == 0;
+    sealed && has_small_pages(file)
+}
+
+fn has_small_pages(file: BorrowedFd<'_>) -> bool {
+    // SAFETY: the call fills the structure.
+    unsafe {
+        let mut about: libc::statfs = std::mem::zeroed();
+        let known = libc::fstatfs(file.as_raw_fd(), &mut about) == 0;
+        known && about.f_type == libc::TMPFS_MAGIC
+    }
+}
+
+/// Who has connected a Unix socket, by the kernel's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The process; 0 if it runs where this one does not see it.
+    pub process: u32,
+    /// Its user.
+    pub user: u32,
+    /// Its group.
+    pub group: u32,
+}
+
+/// Who is at the other end of a Unix socket.
+///
+/// # Errors
+/// It is no such socket.
+pub fn peer(socket: BorrowedFd<'_>) -> std::io::Result<Peer> {
+    // SAFETY: the call fills the structure, whose length it is given; any bits are one.
+    unsafe {
+        let mut who: libc::ucred = std::mem::zeroed();
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+        let to = (&raw mut who).cast();
+        match libc::getsockopt(socket.as_raw_fd(), level, name, to, &raw mut length) {
+            0 => Ok(Peer {
+                process: u32::try_from(who.pid).unwrap_or(0),
+                user: who.uid,
+                group: who.gid,
+            }),
+            _ => Err(std::io::Error::last_os_error()),
+        }
+    }
+}
+
+/// In which namespace the numbers of processes are what this one sees; 0 if that cannot be known.
+pub fn process_namespace() -> u32 {
+    let namespace = std::fs::metadata("/proc/self/ns/pid");
+    namespace.map_or(0, |about| u32::try_from(about.ino()).unwrap_or(0))
 }
 
 /// A file's length in bytes.

@@ -12,6 +12,7 @@
 use super::CommonMemory;
 use crate::error::CommonError;
 use postern_gates::lock::{self, Range};
+use postern_gates::machine;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, chmod};
 use rustix::io::Errno;
@@ -23,16 +24,16 @@ use rustix::net::{
 use std::fs::{DirBuilder, File};
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the only message begins with. It changes with the form of the rest.
 const GIVEN: &[u8] = b"postern-common-1";
 const REFUSED: &[u8] = b"postern-common-0";
-/// How long a broker's word is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a broker is waited for, which answers at once or not at all.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 128;
 
@@ -123,6 +124,8 @@ impl Broker {
             .write(true)
             .create(true)
             .truncate(false)
+            // In a folder of many, a link may lie there, or a pipe that nobody reads.
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
             .open(&beside)
             .map_err(system("make a file beside the socket"))?;
         let lock = OwnedFd::from(lock);
@@ -136,8 +139,15 @@ impl Broker {
             Err(Errno::AGAIN | Errno::ACCESS) => return Err(CommonError::Shared(path.into())),
             Err(error) => return Err(system("lock the file beside the socket")(error)),
         }
-        // What is there is a former broker's, which has ended.
-        let _ = std::fs::remove_file(path);
+        match std::fs::symlink_metadata(path).map(|there| there.file_type().is_socket()) {
+            // A former broker's, which has ended.
+            Ok(true) => drop(std::fs::remove_file(path)),
+            Ok(false) => {
+                let why = format!("what is at {} is no socket", path.display());
+                return Err(system("make the socket's file")(why));
+            }
+            Err(_) => {}
+        }
         let own = socket()?;
         let address = SocketAddrUnix::new(path).map_err(system("name the socket"))?;
         bind(&own, &address).map_err(system("make the socket's file"))?;
@@ -188,12 +198,12 @@ impl Broker {
 
     /// Gives the memory to who may have it, and tells others that they may not.
     fn answer(&self, client: &OwnedFd) -> Result<Visit, CommonError> {
-        let who = sockopt::socket_peercred(client).map_err(system("see who connects"))?;
+        let who = machine::peer(client.as_fd()).map_err(system("see who connects"))?;
         let visit = Visit {
-            pid: who.pid.as_raw_nonzero().get().unsigned_abs(),
-            user: who.uid.as_raw(),
-            group: who.gid.as_raw(),
-            admitted: self.admission.admits(who.uid.as_raw(), who.gid.as_raw()),
+            pid: who.process,
+            user: who.user,
+            group: who.group,
+            admitted: self.admission.admits(who.user, who.group),
         };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut with = SendAncillaryBuffer::new(&mut space);
@@ -224,7 +234,7 @@ impl Drop for Broker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Visit {
-    /// The process.
+    /// The process; 0 if it runs in a PID namespace that this one does not see.
     pub pid: u32,
     /// Its user.
     pub user: u32,
@@ -243,16 +253,23 @@ impl CommonMemory {
     pub fn from_broker(path: &Path) -> Result<CommonMemory, CommonError> {
         let own = socket()?;
         let address = SocketAddrUnix::new(path).map_err(system("name the socket"))?;
-        match connect(&own, &address) {
-            Ok(()) => {}
-            Err(Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR) => {
-                return Err(CommonError::NoBroker(path.into()));
-            }
-            Err(Errno::ACCESS | Errno::PERM) => return Err(CommonError::Refused(path.into())),
-            Err(error) => return Err(system("connect to the broker")(error)),
+        // To connect has to wait, too, where a broker has stopped and many wait already.
+        for timeout in [sockopt::Timeout::Send, sockopt::Timeout::Recv] {
+            sockopt::set_socket_timeout(&own, timeout, Some(PATIENCE))
+                .map_err(system("limit the time of an answer"))?;
         }
-        sockopt::set_socket_timeout(&own, sockopt::Timeout::Recv, Some(PATIENCE))
-            .map_err(system("limit the time of an answer"))?;
+        let since = Instant::now();
+        loop {
+            match connect(&own, &address) {
+                Ok(()) => break,
+                Err(Errno::INTR) if since.elapsed() < PATIENCE => {}
+                Err(
+                    Errno::NOENT | Errno::CONNREFUSED | Errno::NOTDIR | Errno::AGAIN | Errno::INTR,
+                ) => return Err(CommonError::NoBroker(path.into())),
+                Err(Errno::ACCESS | Errno::PERM) => return Err(CommonError::Refused(path.into())),
+                Err(error) => return Err(system("connect to the broker")(error)),
+            }
+        }
         let (mut word, mut descriptors) = ([0; 64], Vec::new());
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut with = RecvAncillaryBuffer::new(&mut space);
@@ -260,8 +277,8 @@ impl CommonMemory {
         let received = loop {
             match recvmsg(&own, &mut [IoSliceMut::new(&mut word)], &mut with, flags) {
                 Ok(received) => break received,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN | Errno::CONNRESET) => {
+                Err(Errno::INTR) if since.elapsed() < 2 * PATIENCE => {}
+                Err(Errno::AGAIN | Errno::CONNRESET | Errno::INTR) => {
                     return Err(CommonError::NoBroker(path.into()));
                 }
                 Err(error) => return Err(system("hear from the broker")(error)),

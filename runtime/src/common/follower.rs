@@ -6,8 +6,10 @@
 
 use super::header::SEATS;
 use super::memory::Memory;
+use postern_gates::machine;
 use postern_gates::mask::SignalsBlocked;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -35,6 +37,8 @@ struct Watched {
     memory: Arc<Memory>,
     /// The seat of this process, which is not watched.
     own: u32,
+    /// Where the numbers of processes are what this process calls them.
+    namespace: u32,
     over: AtomicBool,
     /// Wakes the thread that waits for ends.
     changed: OwnedFd,
@@ -54,6 +58,7 @@ impl Watch {
         let watch = Watch(Arc::new(Watched {
             memory: Arc::clone(memory),
             own,
+            namespace: machine::process_namespace(),
             over: AtomicBool::new(false),
             changed: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         }));
@@ -136,27 +141,35 @@ impl Watched {
         }
     }
 
-    /// Watches the processes that have seats now, by seat and process, and no others. One that
-    /// cannot be watched, or whose end was told, has no descriptor. Returns the seats of those that
-    /// were found gone.
+    /// Watches the processes that have seats now, by seat and process, and no others. One whose end
+    /// was told has no descriptor. Returns the seats of those that were found gone. Of one that
+    /// cannot be watched, for its number is another namespace's or there may be no more
+    /// descriptors, only the lock says whether it is there.
     fn watch_all(&self, watched: &mut HashMap<(u32, u32), Option<OwnedFd>>) -> Vec<u32> {
         let header = &self.memory.header;
         let seats = (0..SEATS).filter(|&seat| seat != self.own);
-        let now: Vec<(u32, u32)> = seats
-            .map(|seat| (seat, header.pid(seat)))
-            .filter(|&(_, pid)| pid != 0)
-            .collect();
+        let seats =
+            seats.filter(|&seat| self.namespace != 0 && header.namespace(seat) == self.namespace);
+        let now: Vec<(u32, u32)> = seats.map(|seat| (seat, header.pid(seat))).collect();
         watched.retain(|key, _| now.contains(key));
         let mut gone = Vec::new();
-        for (seat, number) in now {
-            watched.entry((seat, number)).or_insert_with(|| {
-                let pid = Pid::from_raw(number.cast_signed())?;
-                let watched = pidfd_open(pid, PidfdFlags::empty()).ok();
-                if watched.is_none() {
+        for key in now {
+            if watched.contains_key(&key) {
+                continue;
+            }
+            let (seat, number) = key;
+            // A number that none can have is forged.
+            let Some(pid) = i32::try_from(number).ok().and_then(Pid::from_raw) else {
+                continue;
+            };
+            match pidfd_open(pid, PidfdFlags::empty()) {
+                Ok(descriptor) => drop(watched.insert(key, Some(descriptor))),
+                Err(Errno::SRCH) => {
+                    watched.insert(key, None);
                     gone.push(seat);
                 }
-                watched
-            });
+                Err(_) => {}
+            }
         }
         gone
     }

@@ -280,12 +280,21 @@ impl Header {
         false
     }
 
-    /// Open, Poisoned → Resetting, by whoever has the turn: the phase before.
+    /// Open, Poisoned → Resetting, by whoever has the turn: the phase before. Any other one is
+    /// forged, as is a number that is none, for nobody else has the turn; a reset ends that.
     pub(crate) fn begin_reset(&self) -> Option<CommonPhase> {
         use CommonPhase::{Open, Poisoned, Resetting};
+        const TRIES: u32 = 100;
         self.put(HURT, 0);
-        let from = [Open, Poisoned];
-        from.into_iter().find(|&from| self.change(from, Resetting))
+        let word = self.word(PHASE);
+        (0..TRIES).find_map(|_| {
+            let from = self.get(PHASE);
+            let done = word.compare_exchange(from, Resetting as u32, SeqCst, SeqCst);
+            done.ok().map(|_| match CommonPhase::of(from) {
+                Open => Open,
+                _ => Poisoned,
+            })
+        })
     }
 
     /// Resetting → as it was; Poisoned if it should have become that meanwhile.
@@ -367,9 +376,15 @@ impl Header {
         self.get(Self::seat(seat))
     }
 
-    /// Says whose seat it is.
-    pub(crate) fn set_pid(&self, seat: u32, pid: u32) {
+    /// Says whose seat it is, and in which namespace that is its number.
+    pub(crate) fn set_pid(&self, seat: u32, pid: u32, namespace: u32) {
+        self.put(Self::seat(seat) + 2, namespace);
         self.put(Self::seat(seat), pid);
+    }
+
+    /// Where the number of a seat's process is its number; 0 is unknown.
+    pub(crate) fn namespace(&self, seat: u32) -> u32 {
+        self.get(Self::seat(seat) + 2)
     }
 
     /// What the process with this seat says about the reset that is being made.

@@ -10,6 +10,7 @@
 //! - One lock more is the *turn*: of whoever attaches, starts or resets the domain.
 
 use super::header::{CommonLayout, CommonPhase, Header, SEATS, Why};
+use crate::domain::stack_suits;
 use crate::error::CommonError;
 use crate::fork;
 use crate::image::ImageInner;
@@ -184,10 +185,13 @@ impl Memory {
         let layout = &image.tables.layout;
         let its = (layout.data, layout.data_file_end, layout.heap_start);
         let own = &self.layout;
-        match its == (own.data, own.data_file_end, own.heap_start) {
-            true => Ok(()),
-            false => Err(CommonError::Foreign("its layout is not the image's")),
+        if its != (own.data, own.data_file_end, own.heap_start) {
+            return Err(CommonError::Foreign("its layout is not the image's"));
         }
+        // Whoever made it was told so; this one believes nobody.
+        stack_suits(image, own.stack_size).map_err(|_| {
+            CommonError::Foreign("its data stacks are of a size that the image does not know")
+        })
     }
 
     /// The file, and where in it lies what windows have at `offset` of common memory.
@@ -210,6 +214,7 @@ impl Memory {
         let handle = Handle {
             memory: Arc::clone(self),
             own: OwnedFd::from(own),
+            process: fork::process(),
         };
         let since = Instant::now();
         while !handle.take_turn()? {
@@ -228,6 +233,23 @@ impl Memory {
 struct Handle {
     memory: Arc<Memory>,
     own: OwnedFd,
+    /// [`fork::process`] of the process whose it is.
+    process: u64,
+}
+
+impl Drop for Handle {
+    /// A child that was forked while nobody knew of this yet has a descriptor of it, which keeps
+    /// what is locked: so it is unlocked, by whoever locked it.
+    fn drop(&mut self) {
+        if self.process == fork::process() {
+            let all = Range {
+                kind: libc::F_UNLCK as i16,
+                start: 0,
+                length: 0,
+            };
+            let _ = lock::set(&self.own, all);
+        }
+    }
 }
 
 impl Handle {
@@ -291,7 +313,7 @@ impl Turn {
             if handle.lock(number.into())? {
                 let header = &handle.memory.header;
                 bury(header, number);
-                header.set_pid(number, std::process::id());
+                header.set_pid(number, std::process::id(), machine::process_namespace());
                 let seat = Arc::new(SeatInner {
                     memory: Arc::clone(&handle.memory),
                     number,
@@ -328,7 +350,7 @@ fn bury(header: &Header, number: u32) {
         header.poison(Why::Killed { pid, function });
         header.clear_inside(number);
     }
-    header.set_pid(number, 0);
+    header.set_pid(number, 0, 0);
 }
 
 /// The seat of one domain of this process. Cloning shares it.
@@ -449,7 +471,7 @@ impl Drop for SeatInner {
         if self.process == fork::process() && handle.is_some() {
             // Nobody of this process is inside any more.
             self.memory.header.clear_inside(self.number);
-            self.memory.header.set_pid(self.number, 0);
+            self.memory.header.set_pid(self.number, 0, 0);
             *handle = None;
             self.memory.header.tell();
         }

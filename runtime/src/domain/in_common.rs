@@ -18,6 +18,7 @@ use crate::common::header::{CommonPhase, Header, SEATS, Why};
 use crate::common::memory::{Seat, TurnOf};
 use postern_gates::lifecycle::Phase;
 use postern_gates::outcome;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long the turn, and the others' answers, are waited for.
@@ -117,7 +118,11 @@ impl DomainInner {
                 waits |= given != answer(attempt, true);
             }
             match waits {
-                false => return Ok(Some(lead)),
+                false => {
+                    // What the dead have left is over, too, and closes nothing afterwards.
+                    seat.bury_dead();
+                    return Ok(Some(lead));
+                }
                 true if since.elapsed() > PATIENCE => return Err(Busy),
                 true => header.await_event(seen, LOOK),
             }
@@ -125,14 +130,16 @@ impl DomainInner {
     }
 
     /// Looks at what all have agreed on, and does the same here.
-    pub(crate) fn follow(&self) {
+    pub(crate) fn follow(self: &Arc<Self>) {
         let Some(seat) = self.instance.seat().filter(|seat| seat.is_here()) else {
             return;
         };
+        // Before the phase, for a reset may end meanwhile.
+        let life = self.restarts.life();
         seat.bury_dead();
         let header = seat.header();
         match header.phase() {
-            CommonPhase::Poisoned => self.poison_here(),
+            CommonPhase::Poisoned => self.poison_here(life),
             CommonPhase::Resetting if !seat.leads() => {
                 let attempt = header.attempt();
                 if header.answer(seat.number()) >> 1 != attempt & (u32::MAX >> 1) {
@@ -146,23 +153,25 @@ impl DomainInner {
     /// The process with this seat has ended: where it was inside, the domain is poisoned.
     pub(crate) fn has_ended(&self, other: u32) {
         if let Some(seat) = self.instance.seat().filter(|seat| seat.is_here()) {
+            let life = self.restarts.life();
             seat.has_ended(other);
             if seat.header().phase() == CommonPhase::Poisoned {
-                self.poison_here();
+                self.poison_here(life);
             }
         }
     }
 
-    /// Somewhere something closed it.
-    pub(crate) fn poison_here(&self) {
+    /// Somewhere something closed it, in this [life](crate::restart::Restarts::life) of the domain or
+    /// an earlier one.
+    pub(crate) fn poison_here(&self, life: u64) {
         let close = || self.control.lifecycle().poison();
-        if self.restarts.poisoned(self.restarts.life(), false, close) {
+        if self.restarts.poisoned(life, false, close) {
             self.end_all(outcome::ANOTHER);
         }
     }
 
     /// Keeps threads out while another process resets the domain.
-    fn step_aside(&self, seat: &Seat, attempt: u32) {
+    fn step_aside(self: &Arc<Self>, seat: &Seat, attempt: u32) {
         let header = seat.header();
         let say = |yes| header.set_answer(seat.number(), answer(attempt, yes));
         if self.control.lifecycle().now() == Phase::Closed && !self.occupied() {
@@ -181,7 +190,10 @@ impl DomainInner {
             said = true;
             let life = header.generation();
             say(true);
-            await_decision(header, seat, attempt);
+            let is_left = || Arc::strong_count(self) == 1;
+            if !await_decision(header, seat, attempt, is_left) {
+                return Ok(Phase::Closed);
+            }
             if header.generation() == life {
                 return Ok(match header.phase() {
                     CommonPhase::Poisoned => Phase::Poisoned,
@@ -205,12 +217,16 @@ impl DomainInner {
     }
 }
 
-/// Waits until the attempt is over.
-fn await_decision(header: &Header, seat: &Seat, attempt: u32) {
+/// Waits until the attempt is over; false if this process's domain is left before that, which needs
+/// no decision any more. Whoever has the memory may well say for good that it is being reset.
+fn await_decision(header: &Header, seat: &Seat, attempt: u32, is_left: impl Fn() -> bool) -> bool {
     loop {
         let seen = header.events();
         if header.phase() != CommonPhase::Resetting || header.attempt() != attempt {
-            return;
+            return true;
+        }
+        if is_left() {
+            return false;
         }
         if !seat.somebody_leads() {
             // Whoever takes the turn ends what was left undone.

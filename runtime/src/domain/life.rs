@@ -56,7 +56,7 @@ impl DomainInner {
             }
             header.set_phase(CommonPhase::Open);
         }
-        let look = |look: fn(&DomainInner, u32)| {
+        let look = |look: fn(&Arc<DomainInner>, u32)| {
             let domain = Arc::downgrade(self);
             move |seat| {
                 let Some(inner) = domain.upgrade() else {
@@ -70,7 +70,7 @@ impl DomainInner {
         let told = look(|inner, _| inner.follow());
         let looks = Looks {
             told: move || told(0),
-            ended: look(DomainInner::has_ended),
+            ended: look(|inner, other| inner.has_ended(other)),
         };
         let watch = Watch::begin(seat.memory(), seat.number(), looks);
         let Ok(watch) = watch else {
@@ -78,7 +78,7 @@ impl DomainInner {
         };
         let _ = self.watch.set(watch);
         if header.phase() == CommonPhase::Poisoned {
-            self.poison_here();
+            self.poison_here(self.restarts.life());
         }
         drop(turn);
         Ok(())

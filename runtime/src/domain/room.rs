@@ -21,7 +21,7 @@ pub(crate) fn common_layout(
 
 /// Size of each data stack in bytes.
 pub(super) fn data_stack(image: &ImageInner, limits: &Limits) -> Result<u32, InstantiateError> {
-    let (linked, reserved) = (image.tables.layout.stack_size, image.stack_top.reserved);
+    let linked = image.tables.layout.stack_size;
     let Some(bytes) = limits.data_stack else {
         return Ok(linked);
     };
@@ -35,16 +35,28 @@ pub(super) fn data_stack(image: &ImageInner, limits: &Limits) -> Result<u32, Ins
         Some(size) if size <= most => size as u32,
         _ => return refused(format!("is too large: at most {} MiB", most >> 20)),
     };
-    if size != linked && !image.tables.header.any_stack {
-        return refused(format!(
+    match stack_suits(image, size) {
+        Ok(()) => Ok(size),
+        Err(why) => refused(why),
+    }
+}
+
+/// Whether an image may have data stacks of so many bytes: why not.
+pub(crate) fn stack_suits(image: &ImageInner, size: u32) -> Result<(), String> {
+    let (linked, reserved) = (image.tables.layout.stack_size, image.stack_top.reserved);
+    if size == linked {
+        return Ok(());
+    }
+    if !image.tables.header.any_stack {
+        return Err(format!(
             "cannot be had: the image was linked with {linked} and knows no other; link it \
              again, or with -fpostern-stack=SIZE"
         ));
     }
-    if reserved - THREAD_BLOCK >= size / TLS_SHARE {
-        return refused("is too small for its thread-local variables".to_owned());
+    match reserved - THREAD_BLOCK >= size / TLS_SHARE {
+        true => Err("is too small for its thread-local variables".to_owned()),
+        false => Ok(()),
     }
-    Ok(size)
 }
 
 /// First and last (exclusive) offset of the heap.
