@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use postern::{Admission, Broker, CommonMemory, Image, Limits, socket_of};
@@ -78,7 +79,18 @@ pub fn run(arguments: &Arguments) -> Outcome {
         arguments.name,
         path.display()
     ))?;
-    while let Some(visit) = broker.serve_one(ends.as_fd()).map_err(|e| unusable(&e))? {
+    loop {
+        let visit = match broker.serve_one(ends.as_fd()) {
+            Ok(Some(visit)) => visit,
+            Ok(None) => return Ok(SUCCESS),
+            // The state would go with this process. What the system has none of now, descriptors
+            // say, it may have later.
+            Err(error) => {
+                let _ = writeln!(std::io::stderr(), "{error}");
+                std::thread::sleep(Duration::from_millis(200));
+                continue;
+            }
+        };
         if arguments.verbose {
             let what = if visit.admitted {
                 "attaches"
@@ -94,5 +106,4 @@ pub fn run(arguments: &Arguments) -> Outcome {
             );
         }
     }
-    Ok(SUCCESS)
 }

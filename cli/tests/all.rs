@@ -13,6 +13,7 @@ mod program;
 mod run;
 mod savefiles;
 mod serve;
+mod share;
 mod support;
 mod sysroot;
 mod verify;

@@ -1,0 +1,121 @@
+//! `postern share` as operators and their processes have it.
+
+use crate::program::{extension, folder, postern};
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use postern::{Domain, Image};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+
+const SOURCE: &str = "static int n; int add(int by) { return n += by; }";
+
+/// The command, which is killed with this.
+struct Sharing {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    socket: PathBuf,
+}
+
+impl Drop for Sharing {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Sharing {
+    fn new(name: &str, image: &str) -> Sharing {
+        let socket = folder().join(format!("{name}.socket"));
+        let mut child = Command::new(env!("CARGO_BIN_EXE_postern"))
+            .args(["share", name, image, "--socket"])
+            .arg(&socket)
+            .current_dir(folder())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, format!("{name} is shared at {}\n", socket.display()));
+        Sharing {
+            child,
+            stdout,
+            socket,
+        }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    fn attach(&self, image: &Image) -> Result<Domain, postern::InstantiateError> {
+        Domain::shared_at(&self.socket, image)?.build()
+    }
+}
+
+fn add(domain: &Domain, by: i32) -> i32 {
+    let add = domain.func::<fn(i32) -> i32>("add").unwrap();
+    add.call(by).unwrap()
+}
+
+#[test]
+fn processes_attach_and_go_on_when_it_has_ended() {
+    const OTHER: &str = "POSTERN_TEST_SHARE";
+    let test = "share::processes_attach_and_go_on_when_it_has_ended";
+    if let Some(socket) = std::env::var_os(OTHER) {
+        let image = Image::load(folder().join("shared.px")).unwrap();
+        let builder = Domain::shared_at(socket.as_ref(), &image).unwrap();
+        assert_eq!(add(&builder.build().unwrap(), 10), 11);
+        std::process::exit(0);
+    }
+    let name = extension("shared", SOURCE);
+    let image = Image::load(folder().join(&name)).unwrap();
+    let mut sharing = Sharing::new("shared", &name);
+    let domain = sharing.attach(&image).unwrap();
+    assert_eq!(add(&domain, 1), 1);
+    let other = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--test-threads=1"])
+        .env(OTHER, &sharing.socket)
+        .output()
+        .unwrap();
+    assert!(other.status.success(), "{other:?}");
+    assert_eq!(add(&domain, 100), 111);
+    let path = sharing.socket.to_str().unwrap().to_owned();
+    let again = postern(&["share", "shared", &name, "--socket", &path]);
+    assert!(again.bad(2).contains("another broker has"));
+    kill_process(sharing.pid(), Signal::TERM).unwrap();
+    assert!(sharing.child.wait().unwrap().success());
+    let mut rest = String::new();
+    sharing.stdout.read_to_string(&mut rest).unwrap();
+    assert!(rest.is_empty() && !sharing.socket.exists());
+    assert_eq!(add(&domain, 1000), 1111);
+    let refused = sharing.attach(&image).unwrap_err().to_string();
+    assert!(refused.contains("postern share NAME"), "{refused}");
+}
+
+/// The state would end with the command, if nothing else has it.
+#[test]
+fn a_lack_of_descriptors_ends_no_state() {
+    let name = extension("lasting", SOURCE);
+    let image = Image::load(folder().join(&name)).unwrap();
+    let sharing = Sharing::new("lasting", &name);
+    assert_eq!(add(&sharing.attach(&image).unwrap(), 5), 5);
+    let limit = |most| {
+        let limits = Rlimit {
+            current: Some(most),
+            maximum: Some(64),
+        };
+        prlimit(Some(sharing.pid()), Resource::Nofile, limits).unwrap();
+    };
+    limit(0);
+    std::thread::scope(|scope| {
+        let late = scope.spawn(|| sharing.attach(&image));
+        std::thread::sleep(Duration::from_millis(300));
+        limit(64);
+        assert_eq!(add(&late.join().unwrap().unwrap(), 1), 6);
+    });
+}
