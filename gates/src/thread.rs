@@ -294,7 +294,7 @@ pub fn addresses() -> [usize; 6] {
 /// Where the calling thread's state lies, and its records: first address and bytes of both. And
 /// the offsets in the state of the 32-bit words that others write, and of the count of upcalls.
 #[cfg(feature = "testing")]
-pub fn extents() -> ([(usize, usize); 2], [usize; 5]) {
+pub fn extents() -> ([(usize, usize); 2], [usize; 6]) {
     use core::mem::offset_of;
     let thread = current();
     let records = thread.records.load(Ordering::Relaxed) as usize;
@@ -310,6 +310,7 @@ pub fn extents() -> ([(usize, usize); 2], [usize; 5]) {
             offset_of!(Thread, request_kind),
             upcalls,
             upcalls + 4,
+            offset_of!(Thread, request) + 4,
         ],
     )
 }

@@ -32,7 +32,7 @@ pub struct Upcalls {
     /// The thread's state and records: first address and bytes.
     pub extents: [(usize, usize); 2],
     /// Offsets of words in the state that do not count.
-    pub except: [usize; 5],
+    pub except: [usize; 6],
     /// Upcalls that returned, that were ended, that were skipped, and calls of their service.
     pub counts: [u64; 4],
 }
