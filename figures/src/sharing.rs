@@ -1,5 +1,5 @@
-//! A domain that other processes have, too, beside one of the process's own, and beside what takes a
-//! byte to another process and back.
+//! A domain that other processes have, too, beside one of the process's own, and beside what takes
+//! a byte to another process and back.
 
 use crate::clock::best_of;
 use crate::figure::{Figure, Goal};

@@ -16,7 +16,7 @@ mod stacks;
 
 pub use build::DomainBuilder;
 pub use limits::Limits;
-pub(crate) use room::{common_layout, stack_suits};
+pub(crate) use room::common_layout;
 pub(crate) use stacks::{give_data_stack, renew_thread};
 
 use crate::code::AddedCode;

@@ -12,6 +12,7 @@ use postern_gates::text::Text;
 use postern_image::ImageTables;
 use postern_image::debug::Kept;
 use postern_verifier::Facts;
+use postern_verifier::window::{THREAD_BLOCK, TLS_SHARE};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -100,5 +101,23 @@ impl ImageInner {
             // What cannot be read has no names.
             let _ = self.text.read(offset, to);
         })
+    }
+
+    /// Whether it may have data stacks of so many bytes: why not.
+    pub(crate) fn suits_stack(&self, size: u32) -> Result<(), String> {
+        let (linked, reserved) = (self.tables.layout.stack_size, self.stack_top.reserved);
+        if size == linked {
+            return Ok(());
+        }
+        if !self.tables.header.any_stack {
+            return Err(format!(
+                "cannot be had: the image was linked with {linked} and knows no other; link it \
+                 again, or with -fpostern-stack=SIZE"
+            ));
+        }
+        match reserved - THREAD_BLOCK >= size / TLS_SHARE {
+            true => Err("is too small for its thread-local variables".to_owned()),
+            false => Ok(()),
+        }
     }
 }

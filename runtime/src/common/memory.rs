@@ -10,7 +10,6 @@
 //! - One lock more is the *turn*: of whoever attaches, starts or resets the domain.
 
 use super::header::{CommonLayout, CommonPhase, Header, SEATS, Why};
-use crate::domain::stack_suits;
 use crate::error::CommonError;
 use crate::fork;
 use crate::image::ImageInner;
@@ -189,7 +188,7 @@ impl Memory {
             return Err(CommonError::Foreign("its layout is not the image's"));
         }
         // Whoever made it was told so; this one believes nobody.
-        stack_suits(image, own.stack_size).map_err(|_| {
+        image.suits_stack(own.stack_size).map_err(|_| {
             CommonError::Foreign("its data stacks are of a size that the image does not know")
         })
     }

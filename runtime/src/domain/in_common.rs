@@ -161,8 +161,8 @@ impl DomainInner {
         }
     }
 
-    /// Somewhere something closed it, in this [life](crate::restart::Restarts::life) of the domain or
-    /// an earlier one.
+    /// Somewhere something closed it, in this [life](crate::restart::Restarts::life) of the domain
+    /// or an earlier one.
     pub(crate) fn poison_here(&self, life: u64) {
         let close = || self.control.lifecycle().poison();
         if self.restarts.poisoned(life, false, close) {

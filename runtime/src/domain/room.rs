@@ -6,7 +6,7 @@ use crate::error::InstantiateError;
 use crate::image::{Image, ImageInner};
 use crate::instance::BELOW_STACKS;
 use postern_image::MemoryLayout;
-use postern_verifier::window::{LIMIT, PAGE, STACK_LOG2, THREAD_BLOCK, TLS_SHARE};
+use postern_verifier::window::{LIMIT, PAGE, STACK_LOG2};
 
 /// Where things lie in the windows of a common domain with these limits.
 pub(crate) fn common_layout(
@@ -35,27 +35,9 @@ pub(super) fn data_stack(image: &ImageInner, limits: &Limits) -> Result<u32, Ins
         Some(size) if size <= most => size as u32,
         _ => return refused(format!("is too large: at most {} MiB", most >> 20)),
     };
-    match stack_suits(image, size) {
+    match image.suits_stack(size) {
         Ok(()) => Ok(size),
         Err(why) => refused(why),
-    }
-}
-
-/// Whether an image may have data stacks of so many bytes: why not.
-pub(crate) fn stack_suits(image: &ImageInner, size: u32) -> Result<(), String> {
-    let (linked, reserved) = (image.tables.layout.stack_size, image.stack_top.reserved);
-    if size == linked {
-        return Ok(());
-    }
-    if !image.tables.header.any_stack {
-        return Err(format!(
-            "cannot be had: the image was linked with {linked} and knows no other; link it \
-             again, or with -fpostern-stack=SIZE"
-        ));
-    }
-    match reserved - THREAD_BLOCK >= size / TLS_SHARE {
-        true => Err("is too small for its thread-local variables".to_owned()),
-        false => Ok(()),
     }
 }
 
