@@ -2,7 +2,7 @@
 
 use crate::report::{AS_USUAL, WRONG};
 use postern::testing;
-use postern::{CallError, Caller, Domain, FaultKind, Image, Limits, Placement};
+use postern::{CallError, Caller, CommonMemory, Domain, FaultKind, Image, Limits, Placement};
 use postern_image::ImageBuilder;
 use postern_soundness::host::HostCall;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -188,6 +188,17 @@ pub fn plain(text: &[u8], signature: &str) -> Domain {
     Domain::builder(&image(text, None, signature))
         .limits(limits())
         .placement(Placement::Cold)
+        .build()
+        .unwrap()
+}
+
+/// The same, as a domain that other processes could have, too.
+pub fn common(text: &[u8], signature: &str) -> Domain {
+    let image = image(text, None, signature);
+    let memory = CommonMemory::with(&image, &limits()).unwrap();
+    Domain::builder(&image)
+        .limits(limits())
+        .common(&memory)
         .build()
         .unwrap()
 }

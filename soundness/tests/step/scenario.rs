@@ -130,6 +130,29 @@ pub const SCENARIOS: &[Scenario] = &[
         let text = [&DOUBLE_AVX[4..8], &INCREMENT[..]].concat();
         fixture(plain(&text, "i(i)"), &[41], &[], Expected::Integer(42))
     }),
+    scenario("common, integers", || {
+        fixture(
+            common(&INCREMENT, "i(i)"),
+            &[41],
+            &[],
+            Expected::Integer(42),
+        )
+    }),
+    scenario("common, SSE", || {
+        fixture(common(&DOUBLE, "d(d)"), &[], &[21.0], Expected::Float(42.0))
+    }),
+    scenario("common, AVX", || {
+        let domain = common(&DOUBLE_AVX, "d(d)");
+        fixture(domain, &[], &[21.0], Expected::Float(42.0))
+    }),
+    scenario("common, SSE without floating point", || {
+        let text = [&MOVE[..], &INCREMENT[..]].concat();
+        fixture(common(&text, "i(i)"), &[41], &[], Expected::Integer(42))
+    }),
+    scenario("common, AVX without floating point", || {
+        let text = [&DOUBLE_AVX[4..8], &INCREMENT[..]].concat();
+        fixture(common(&text, "i(i)"), &[41], &[], Expected::Integer(42))
+    }),
     scenario("service", || {
         fixture(
             with_service(&[&CALL_SLOT, &PLUS_ONE], None),
