@@ -14,6 +14,7 @@ use postern_exos_abi::disk::{PART, of_files};
 use postern_exos_abi::errno::{self, Errno};
 use postern_exos_abi::request;
 use postern_exos_abi::service::{NAME, Service, WORDS, is_name, name_of, what};
+use postern_exos_abi::signal;
 
 use crate::registry::{Registry, refusal};
 
@@ -128,7 +129,7 @@ impl Registry {
     }
 
     /// A process's environment is no more, and what it offered neither: its clients see that there is
-    /// no service any more, so why is said here.
+    /// no service any more, so why is said here, if nobody has asked for it.
     pub(crate) fn serves_no_more(&mut self, slot: usize, status: u32) {
         self.came(slot);
         let (pid, Some(services)) = (self.pid(slot), self.services) else {
@@ -138,7 +139,11 @@ impl Registry {
         for one in services.all.iter().filter(own) {
             let name: [u8; NAME] = core::array::from_fn(|at| one.name.0[at].load(Relaxed));
             let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-            if let (signal @ 1.., Ok(name)) = (status & 0x7f, core::str::from_utf8(name)) {
+            let signal = status & 0x7f;
+            if let (false, Ok(name)) = (
+                [0, signal::KILL].contains(&signal),
+                core::str::from_utf8(name),
+            ) {
                 println!("init: signal {signal} ended the server of {name}");
             }
             // What it has asked of the disk is done still; nobody asks more.
