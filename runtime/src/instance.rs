@@ -9,7 +9,7 @@ mod refresh;
 
 pub(crate) use moving::Stays;
 
-use crate::common::memory::Seat;
+use crate::common::memory::{BELOW_STACKS, Seat};
 use crate::error::ShareError;
 use crate::fork::{self, Held};
 use crate::image::ImageInner;
@@ -19,7 +19,6 @@ use postern_gates::outcome::Refusal;
 use postern_gates::window::{Pin, Window};
 use postern_verifier::window::{
     ABI_VERSION, INFO, INFO_ABI, INFO_HEAP_END, INFO_HEAP_START, INFO_STACK_MASK, LIMIT, PAGE,
-    STACK_LOG2,
 };
 use std::sync::{Arc, Mutex};
 
@@ -36,10 +35,6 @@ pub(crate) struct Instance {
     /// Other processes have data and heap, too: where these are, and its data stacks.
     seat: Option<Seat>,
 }
-
-/// Bytes below the data stacks of a size that was chosen where nothing is, so that a large frame
-/// does not reach the heap: as many as the largest stack has.
-pub(crate) const BELOW_STACKS: u32 = 1 << STACK_LOG2.2;
 
 /// What lies above the heap: data stacks besides the image's own, growing up, and shared areas.
 #[derive(Default)]

@@ -27,8 +27,9 @@ use std::time::{Duration, Instant};
 
 /// The byte whose lock is the turn.
 const TURN: i64 = SEATS as i64;
-/// Bytes below the data stacks where nothing is, so that a large frame does not reach the heap.
-const BELOW_STACKS: u32 = 1 << STACK_LOG2.2;
+/// Bytes below the data stacks of a size that was chosen where nothing is, so that a large frame
+/// does not reach the heap: as many as the largest stack has.
+pub(crate) const BELOW_STACKS: u32 = 1 << STACK_LOG2.2;
 /// Between two looks at a lock that somebody has.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long somebody's turn is waited for.

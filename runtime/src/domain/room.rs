@@ -2,9 +2,9 @@
 
 use super::Limits;
 use crate::common::header::CommonLayout;
+use crate::common::memory::BELOW_STACKS;
 use crate::error::InstantiateError;
 use crate::image::{Image, ImageInner};
-use crate::instance::BELOW_STACKS;
 use postern_image::MemoryLayout;
 use postern_verifier::window::{LIMIT, PAGE, STACK_LOG2};
 
