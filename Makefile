@@ -63,6 +63,7 @@ stress: setup
 # servers of NFS that lie, random operations on a mounted folder, and frames that are nearly right at a machine that serves.
 soak: setup setup-kernel setup-exos-nfs
 	POSTERN_SOAK_SECONDS=$(STRESS_SECONDS) $(CARGO) test --release -p postern-server --test soak -- --nocapture
+	POSTERN_CHAOS_SECONDS=$(STRESS_SECONDS) POSTERN_CHAOS_SEED=$$RANDOM $(CARGO) test --release -p postern --test common whatever -- --nocapture
 	POSTERN_KERNEL_REQUESTS=120000 $(CARGO) test --release -p postern-kernel-tests --test boot -- --nocapture
 	$(AEGIS) test --seconds $(STRESS_SECONDS) --seed $$RANDOM
 	SEEDS=200 $(CARGO) test --release -p postern-exos-fs -- --nocapture

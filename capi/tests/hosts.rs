@@ -2,6 +2,9 @@
 
 use crate::support;
 
+use postern::{Admission, Broker, CommonMemory, Image};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use support::extension;
 
 #[test]
@@ -81,6 +84,30 @@ fn counters_and_placement() {
 #[test]
 fn memory_shared_with_domains() {
     support::test("shared.c");
+}
+
+#[test]
+fn one_domain_in_several_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = [extension("common"), extension("tenant")];
+    let kept = images.each_ref().map(|image| {
+        let path = folder.path().join(image.file_stem().unwrap());
+        let memory = CommonMemory::new(&Image::load(image).unwrap()).unwrap();
+        let broker = Broker::begin(&path, &memory, Admission::default()).unwrap();
+        let (stop, stopped) = UnixStream::pair().unwrap();
+        let serves = move || while broker.serve_one(stopped.as_fd()).unwrap().is_some() {};
+        (path, stop, std::thread::spawn(serves))
+    });
+    let [own, other] = &kept;
+    let nobody = folder.path().join("nobody");
+    support::run(
+        support::compile("common.c", &[]),
+        &[&images[0], &own.0, &other.0, &nobody],
+    );
+    for (_, stop, thread) in kept {
+        drop(stop);
+        thread.join().unwrap();
+    }
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
-use postern::{Admission, Broker, CommonMemory, Image, Limits, socket_of};
+use clap::{Args, ValueEnum};
+use postern::{Admission, Broker, CommonMemory, EndInside, Image, Limits, socket_of};
 
 use crate::number;
 use crate::output::{self, Failure, Outcome, SUCCESS};
@@ -42,6 +42,9 @@ pub struct Arguments {
     /// Admit whoever reaches the socket
     #[arg(long)]
     allow_all: bool,
+    /// What becomes of the domain when a process ends while it is inside
+    #[arg(long, value_enum, default_value = "poison", value_name = "WHAT")]
+    policy: Policy,
     /// Bytes of heap, such as 64M
     #[arg(long, value_parser = number::size, value_name = "SIZE")]
     heap: Option<u64>,
@@ -51,6 +54,14 @@ pub struct Arguments {
     /// Say on stderr who comes
     #[arg(short, long)]
     verbose: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Policy {
+    /// It lets nobody in until a process resets it
+    Poison,
+    /// It goes on; for extensions whose every step leaves their data whole
+    Survive,
 }
 
 /// Runs the command.
@@ -68,6 +79,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
     limits.heap = arguments.heap;
     limits.data_stack = arguments.stack;
     let memory = CommonMemory::with(&image, &limits).map_err(|e| unusable(&e))?;
+    let memory = memory.end_inside(match arguments.policy {
+        Policy::Poison => EndInside::Poison,
+        Policy::Survive => EndInside::Survive,
+    });
     let admission = Admission {
         users: arguments.allow_user.clone(),
         groups: arguments.allow_group.clone(),

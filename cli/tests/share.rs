@@ -28,10 +28,15 @@ impl Drop for Sharing {
 
 impl Sharing {
     fn new(name: &str, image: &str) -> Sharing {
+        Sharing::with(name, image, &[])
+    }
+
+    fn with(name: &str, image: &str, options: &[&str]) -> Sharing {
         let socket = folder().join(format!("{name}.socket"));
         let mut child = Command::new(env!("CARGO_BIN_EXE_postern"))
             .args(["share", name, image, "--socket"])
             .arg(&socket)
+            .args(options)
             .current_dir(folder())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -95,6 +100,40 @@ fn processes_attach_and_go_on_when_it_has_ended() {
     assert_eq!(add(&domain, 1000), 1111);
     let refused = sharing.attach(&image).unwrap_err().to_string();
     assert!(refused.contains("postern share NAME"), "{refused}");
+}
+
+#[test]
+fn it_survives_the_end_of_who_is_inside_where_that_is_its_policy() {
+    const OTHER: &str = "POSTERN_TEST_SHARE_ENDS";
+    let test = "share::it_survives_the_end_of_who_is_inside_where_that_is_its_policy";
+    if let Some(socket) = std::env::var_os(OTHER) {
+        let image = Image::load(folder().join("survivor.px")).unwrap();
+        let domain = Domain::shared_at(socket.as_ref(), &image).unwrap().build();
+        let domain = domain.unwrap();
+        domain.func::<fn()>("hold").unwrap().call().unwrap();
+    }
+    let source = format!("{SOURCE} void hold(void) {{ add(100); for (;;) ; }}");
+    let name = extension("survivor", &source);
+    let image = Image::load(folder().join(&name)).unwrap();
+    for (policy, poisoned) in [("survive", false), ("poison", true)] {
+        let sharing = Sharing::with("survivor", &name, &["--policy", policy]);
+        let domain = sharing.attach(&image).unwrap();
+        let mut other = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--test-threads=1"])
+            .env(OTHER, &sharing.socket)
+            .spawn()
+            .unwrap();
+        while add(&domain, 0) < 100 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let late = || sharing.attach(&image).map(|domain| domain.poison());
+        other.kill().unwrap();
+        other.wait().unwrap();
+        // Whoever attaches finds what the dead have left.
+        assert_eq!(late().unwrap().is_some(), poisoned, "{policy}");
+    }
+    let wrong = postern(&["share", "survivor", &name, "--policy", "forget"]);
+    assert!(wrong.bad(2).contains("possible values: poison, survive"));
 }
 
 /// The state would end with the command, if nothing else has it.

@@ -18,6 +18,7 @@ pub(crate) mod memory;
 mod poison;
 
 pub use broker::{Admission, Broker, Visit, socket_of};
+pub use header::EndInside;
 pub use poison::Poison;
 
 use crate::domain::{self, Limits};
@@ -64,6 +65,19 @@ impl CommonMemory {
 
     fn taken(descriptor: OwnedFd) -> Result<CommonMemory, CommonError> {
         Ok(CommonMemory(Memory::join(descriptor)?))
+    }
+
+    /// Says what becomes of the domain when a process ends while one of its threads is inside: for
+    /// whoever makes the memory, before others have it.
+    #[must_use]
+    pub fn end_inside(self, what: EndInside) -> CommonMemory {
+        self.0.header.set_end_inside(what);
+        self
+    }
+
+    /// How many ends of processes inside the domain has survived ([`EndInside::Survive`]).
+    pub fn survived(&self) -> u32 {
+        self.0.header.survived()
     }
 
     /// The descriptor that other processes [`CommonMemory::join`] by, once it was sent to them.

@@ -32,7 +32,7 @@ const _: () = assert!(MAX_THREADS <= INSIDE_WORDS);
 pub(crate) const DATA: u64 = 4 * (PAGE_WORDS + SEATS as usize * INSIDE_WORDS) as u64;
 
 /// The first word of every such file. It changes with the form of the rest.
-const MAGIC: u32 = u32::from_le_bytes(*b"pcm1");
+const MAGIC: u32 = u32::from_le_bytes(*b"pcm2");
 
 /// Numbers of words.
 const PHASE: usize = 1;
@@ -41,7 +41,9 @@ const EVENTS: usize = 3;
 const LEADER: usize = 4;
 const ATTEMPT: usize = 5;
 const HURT: usize = 6;
+const END_INSIDE: usize = 7;
 const WHY: usize = 8;
+const SURVIVED: usize = 11;
 const LAYOUT: usize = 16;
 const DIGEST: usize = 32;
 const FIRST_SEAT: usize = 64;
@@ -76,6 +78,17 @@ impl CommonPhase {
             _ => CommonPhase::Poisoned,
         }
     }
+}
+
+/// What becomes of a common domain when a process ends while one of its threads is inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EndInside {
+    /// It is poisoned until somebody resets it: nobody knows what is half done.
+    #[default]
+    Poison,
+    /// It goes on, and the end is counted: for extensions whose every step leaves their data whole.
+    /// A lock that the thread had stays locked.
+    Survive,
 }
 
 /// Where things lie in the window, the same in every process.
@@ -278,6 +291,30 @@ impl Header {
             }
         }
         false
+    }
+
+    /// Says what becomes of it when a process ends inside.
+    pub(crate) fn set_end_inside(&self, what: EndInside) {
+        self.put(END_INSIDE, what as u32);
+    }
+
+    /// How many ends of processes inside it has survived.
+    pub(crate) fn survived(&self) -> u32 {
+        self.get(SURVIVED)
+    }
+
+    /// Whether it goes on when a process has ended inside.
+    pub(crate) fn survives(&self) -> bool {
+        self.get(END_INSIDE) == EndInside::Survive as u32
+    }
+
+    /// A process has ended inside.
+    pub(crate) fn ended_inside(&self, why: Why) {
+        if self.survives() {
+            self.word(SURVIVED).fetch_add(1, SeqCst);
+        } else {
+            self.poison(why);
+        }
     }
 
     /// Open, Poisoned → Resetting, by whoever has the turn: the phase before. Any other one is

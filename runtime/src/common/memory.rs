@@ -347,7 +347,7 @@ impl Drop for TurnOf {
 fn bury(header: &Header, number: u32) {
     if let Some(function) = header.inside(number) {
         let pid = header.pid(number);
-        header.poison(Why::Killed { pid, function });
+        header.ended_inside(Why::Killed { pid, function });
         header.clear_inside(number);
     }
     header.set_pid(number, 0, 0);
@@ -448,8 +448,10 @@ impl Seat {
         let header = self.header();
         let pid = header.pid(other);
         self.bury_dead();
-        // A child that it forked by other means than the C library's may keep the lock.
+        // A child that it forked by other means than the C library's may keep the lock. (Where ends
+        // are only counted, it is when the lock is free, once.)
         if header.pid(other) == pid
+            && !header.survives()
             && let Some(function) = header.inside(other)
         {
             header.poison(Why::Killed { pid, function });

@@ -1,0 +1,14 @@
+/* One state in several processes, for common.c. */
+static volatile int n;
+
+int add(int by)
+{
+    return __atomic_add_fetch(&n, by, __ATOMIC_SEQ_CST);
+}
+
+void hold(void)
+{
+    add(1000);
+    for (;;)
+        ;
+}
