@@ -56,6 +56,22 @@ fn own_groups_are_measured_without_another_program() {
 }
 
 #[test]
+fn groups_are_drawn() {
+    let alone = Alone::new();
+    let folder = alone.0.path().to_str().unwrap();
+    let run = alone.bench(&["sharing.data", "--plot", folder]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let picture = std::fs::read_to_string(alone.0.path().join("sharing-data.svg")).unwrap();
+    assert!(picture.contains("common domain"));
+    assert!(picture.starts_with("<svg"));
+    // What was not asked for is not drawn; what cannot be written is told.
+    assert!(!alone.0.path().join("sharing-instructions.svg").exists());
+    let run = alone.bench(&["sharing.data", "--plot", "/nowhere"]);
+    assert_eq!(run.status.code(), Some(2));
+    assert!(text(&run.stderr).contains("/nowhere/sharing-data.svg"));
+}
+
+#[test]
 fn where_the_other_program_is_missing_one_line_says_how_it_is_made() {
     let alone = Alone::new();
     for arguments in [&["ecode"][..], &["gates", "ecode.call"], &["--all"]] {

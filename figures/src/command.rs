@@ -5,6 +5,7 @@ use crate::Group;
 use crate::figure::{self, Figure};
 use clap::Args;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 /// What was asked for.
 #[derive(Args, Clone, Debug, Default)]
@@ -21,6 +22,9 @@ pub struct Arguments {
     /// Print an array of figures as JSON
     #[arg(long)]
     pub json: bool,
+    /// Draw the groups that have pictures, as files of this folder
+    #[arg(long, value_name = "FOLDER", conflicts_with = "list")]
+    pub plot: Option<PathBuf>,
     /// Exit with 1 if a figure is short of its goal
     #[arg(long)]
     pub check: bool,
@@ -73,7 +77,17 @@ impl Arguments {
         for group in groups.iter().filter(|group| self.wants(group)) {
             let measured = (group.measure)(directory.path())
                 .map_err(|error| format!("bench {}: {error}", group.name))?;
-            figures.extend(measured.into_iter().filter(|figure| self.shows(figure)));
+            let shown = measured.into_iter().filter(|figure| self.shows(figure));
+            let shown: Vec<Figure> = shown.collect();
+            if let Some(folder) = &self.plot {
+                for chart in (group.draw)(&shown)
+                    .iter()
+                    .filter(|chart| chart.has_lines())
+                {
+                    chart.write(folder)?;
+                }
+            }
+            figures.extend(shown);
         }
         let absent = |name: &&String| {
             !figures

@@ -2,7 +2,7 @@
 //! same run.
 //!
 //! [`clock`] has things that are compared take turns and keeps their best; [`figure`] is one
-//! measured number and how it is printed; [`command`] is what the user may ask for. A group of
+//! measured number and how it is printed, [`plot`] draws them; [`command`] is what the user may ask for. A group of
 //! figures is a function; [`CORE`] are the groups that every user can measure in half a minute, and
 //! that `postern bench` has by itself: calls, the run time of code, domains, pools, sharing,
 //! faults. All others are in the workspace `bench`, which nobody builds to use Postern, and which
@@ -20,6 +20,7 @@ mod fault;
 pub mod figure;
 mod gates;
 pub mod kernels;
+pub mod plot;
 mod pools;
 pub mod program;
 mod sharing;
@@ -43,6 +44,8 @@ pub struct Group {
     /// Whether what the group needs is here. One that cannot be measured is left out unless it is
     /// asked for by name.
     pub possible: fn() -> bool,
+    /// The pictures that are made of its figures.
+    pub draw: fn(&[figure::Figure]) -> Vec<plot::Chart>,
 }
 
 impl Group {
@@ -57,6 +60,7 @@ impl Group {
             about,
             measure,
             possible: || true,
+            draw: |_| Vec::new(),
         }
     }
 }
@@ -82,11 +86,14 @@ pub const POOLS: Group = Group::new(
     |_| pools::figures(),
 );
 /// Domains that several processes have.
-pub const SHARING: Group = Group::new(
-    "sharing",
-    "domains of several processes, beside pipes, sockets and futexes",
-    |_| sharing::figures(),
-);
+pub const SHARING: Group = Group {
+    draw: sharing::charts,
+    ..Group::new(
+        "sharing",
+        "domains of several processes, beside pipes, sockets and futexes",
+        |_| sharing::figures(),
+    )
+};
 /// Faults, until the host has them.
 pub const FAULT: Group = Group::new("fault", "a crash, until the host has it as a value", |_| {
     fault::figures()

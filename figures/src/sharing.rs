@@ -1,9 +1,14 @@
 //! A domain that other processes have, too, beside one of the process's own, and beside what takes
 //! a byte to another process and back.
 
+mod found;
+mod working_set;
+
+pub use working_set::charts;
+
+use crate::Measured;
 use crate::clock::best_of;
 use crate::figure::{Figure, Goal};
-use crate::touching::touching;
 use crate::trusted::{cycle, process};
 use postern::{CommonMemory, Domain, Func, Image, Placement};
 use postern_image::ImageBuilder;
@@ -13,8 +18,6 @@ use std::hint::black_box;
 /// Calls in one round.
 const CALLS: u64 = 50_000;
 const ROUNDS: usize = 60;
-/// Pages that a function writes to.
-const PAGES: [u32; 4] = [1, 64, 1024, 4096];
 
 /// `plain`, and `locked`, which takes a word in data and gives it back; both return their argument
 /// plus one.
@@ -72,15 +75,14 @@ fn call(function: &Function) -> impl FnMut(i32) -> i32 + '_ {
 }
 
 /// The figures of the group.
-pub fn figures() -> Result<Vec<Figure>, String> {
+pub fn figures() -> Measured {
     let mut figures = calls()?;
-    for pages in PAGES {
-        figures.push(working_set(pages)?);
-    }
+    figures.extend(working_set::figures()?);
+    figures.extend(found::figures()?);
     Ok(figures)
 }
 
-fn calls() -> Result<Vec<Figure>, String> {
+fn calls() -> Measured {
     let image = image()?;
     let memory = CommonMemory::new(&image).map_err(|error| error.to_string())?;
     // Two that have the memory, as two processes do.
@@ -146,28 +148,4 @@ fn calls() -> Result<Vec<Figure>, String> {
         });
     }
     Ok(figures)
-}
-
-/// A call that writes to many pages of data.
-fn working_set(pages: u32) -> Result<Figure, String> {
-    let (image, _) = touching(pages)?;
-    let memory = CommonMemory::new(&image).map_err(|error| error.to_string())?;
-    let domains = [private(&image)?, common(&image, &memory)?];
-    let (own, shared) = (
-        function(&domains[0], "touch")?,
-        function(&domains[1], "touch")?,
-    );
-    let count = (CALLS / u64::from(pages) / 4).max(4);
-    let times = best_of(
-        ROUNDS / 4,
-        [
-            &mut || cycle::chain(10 * CALLS),
-            &mut || repeat(count, call(&own)),
-            &mut || repeat(count, call(&shared)),
-        ],
-    );
-    let cycle = times[0] / 10.0 / CALLS as f64;
-    let [own, shared] = [1, 2].map(|index| times[index] / cycle / count as f64);
-    let how = format!("a call that writes to {pages} pages, over the same in a private domain");
-    Ok(Figure::plain(format!("sharing.pages.{pages}"), shared, "cycles", how).against(own))
 }

@@ -1,8 +1,8 @@
-//! An extension that does nothing but write to pages.
+//! Extensions that do nothing but touch pages.
 
 use postern::Image;
 use postern_image::{ImageBuilder, MemoryLayout};
-use postern_verifier::window::PAGE;
+use postern_verifier::window::{FILL, PAGE};
 
 /// `i(i) touch` writes one word to each of so many pages of data and returns its argument plus one.
 pub fn touching(pages: u32) -> Result<(Image, MemoryLayout), String> {
@@ -25,4 +25,25 @@ pub fn touching(pages: u32) -> Result<(Image, MemoryLayout), String> {
     let file = builder.build().map_err(|e| e.to_string())?;
     let image = Image::from_bytes(&file).map_err(|e| e.to_string())?;
     Ok((image, layout))
+}
+
+/// `i(i) touch` runs one jump in each of so many pages of text and returns its argument plus one.
+pub fn going_through(pages: u32) -> Result<Image, String> {
+    // Each in another set of the caches.
+    let place = |page: u32| (page * PAGE + page % (PAGE / 64) * 64) as usize;
+    let end = place(pages);
+    let mut text = vec![FILL; end];
+    for page in 0..pages {
+        let (from, to) = (place(page), place(page + 1));
+        text[from] = 0xe9; // jmp to the next one
+        let distance = (to - from - 5) as u32;
+        text[from + 1..from + 5].copy_from_slice(&distance.to_le_bytes());
+    }
+    text.extend([0x8d, 0x47, 0x01, 0xc3]); // lea 1(%rdi), %eax; ret
+    let mut builder = ImageBuilder::new(text);
+    builder.data(vec![0; 64], 0);
+    let signature = "i(i)".parse().map_err(|e| format!("{e}"))?;
+    builder.export("touch", 0, Some(signature));
+    let file = builder.build().map_err(|e| e.to_string())?;
+    Image::from_bytes(&file).map_err(|e| e.to_string())
 }

@@ -73,13 +73,18 @@ impl Drop for Pinned {
     }
 }
 
-/// A child that does `work`, which makes system calls only, and leaves.
-struct Child(libc::pid_t);
+/// A child that does `work` and leaves.
+pub struct Child(libc::pid_t);
 
 impl Child {
-    fn new(work: impl FnOnce()) -> Result<Child, String> {
-        // SAFETY: the child makes system calls only, and leaves by _exit, without running the
-        // parent's destructors; it does not outlive the parent.
+    /// Begins it. What the parent's other threads have locked stays locked in it, but for what the
+    /// C library and Postern hand over to children.
+    ///
+    /// # Errors
+    /// There can be no more processes.
+    pub fn new(work: impl FnOnce()) -> Result<Child, String> {
+        // SAFETY: the child leaves by _exit, without running the parent's destructors; it does not
+        // outlive the parent.
         unsafe {
             match libc::fork() {
                 0 => {
@@ -91,6 +96,14 @@ impl Child {
                 _ => Err(format!("fork: {}", std::io::Error::last_os_error())),
             }
         }
+    }
+}
+
+impl Child {
+    /// Kills it.
+    pub fn kill(&self) {
+        // SAFETY: our own child, which is waited for only when this is dropped.
+        unsafe { libc::kill(self.0, libc::SIGKILL) };
     }
 }
 
@@ -121,12 +134,17 @@ fn best(
 /// Seconds that one byte takes to another process on the same core and back, the best of `rounds`
 /// rounds of `count` trips.
 pub fn pipe_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
-    round_trip(pipe, rounds, count)
+    round_trip(pipe, rounds, count, || ())
 }
 
 /// The same by Unix sockets.
 pub fn socket_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
-    round_trip(sockets, rounds, count)
+    round_trip(sockets, rounds, count, || ())
+}
+
+/// The same by pipes, where the other process does `work` for each byte.
+pub fn pipe_round_trip_for(rounds: usize, count: u32, work: impl FnMut()) -> Result<f64, String> {
+    round_trip(pipe, rounds, count, work)
 }
 
 /// The same by two of whatever has an end to read and one to write.
@@ -134,6 +152,7 @@ fn round_trip(
     connection: fn() -> Result<(File, File), String>,
     rounds: usize,
     count: u32,
+    mut work: impl FnMut(),
 ) -> Result<f64, String> {
     let _pinned = Pinned::new();
     let (mut to_child_read, mut to_child) = connection()?;
@@ -148,7 +167,10 @@ fn round_trip(
             // sees the parent close it.
             unsafe { libc::close(ours) };
             let mut byte = [0];
-            while read.read_exact(&mut byte).is_ok() && write.write_all(&byte).is_ok() {}
+            while read.read_exact(&mut byte).is_ok() && {
+                work();
+                write.write_all(&byte).is_ok()
+            } {}
         })?;
     }
     drop((to_child_read, from_child_write));

@@ -1,4 +1,4 @@
-//! Common memory by a name: who has it, who gets it, and what a client does with an answer of strangers.
+//! Common memory by a name: who has it, who gets it, and what strangers may answer.
 
 use crate::support;
 use crate::*;
