@@ -6,7 +6,6 @@ mod working_set;
 
 pub use working_set::charts;
 
-use crate::Measured;
 use crate::clock::best_of;
 use crate::figure::{Figure, Goal};
 use crate::trusted::{cycle, process};
@@ -75,14 +74,14 @@ fn call(function: &Function) -> impl FnMut(i32) -> i32 + '_ {
 }
 
 /// The figures of the group.
-pub fn figures() -> Measured {
+pub fn figures() -> Result<Vec<Figure>, String> {
     let mut figures = calls()?;
     figures.extend(working_set::figures()?);
     figures.extend(found::figures()?);
     Ok(figures)
 }
 
-fn calls() -> Measured {
+fn calls() -> Result<Vec<Figure>, String> {
     let image = image()?;
     let memory = CommonMemory::new(&image).map_err(|error| error.to_string())?;
     // Two that have the memory, as two processes do.

@@ -1,7 +1,6 @@
 //! How soon others know that a process was killed inside.
 
 use super::{common, function};
-use crate::Measured;
 use crate::figure::{Figure, Goal};
 use crate::trusted::process::Child;
 use postern::{CommonMemory, Domain, Image};
@@ -72,7 +71,7 @@ fn kill(image: &Image, memory: &CommonMemory, domain: &Domain) -> Result<Duratio
 }
 
 /// The figures.
-pub fn figures() -> Measured {
+pub fn figures() -> Result<Vec<Figure>, String> {
     let image = image()?;
     let memory = CommonMemory::new(&image).map_err(|error| error.to_string())?;
     let domain = common(&image, &memory)?;

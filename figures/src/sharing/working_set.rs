@@ -2,7 +2,6 @@
 //! pipe to a process that does the same adds (figure 8 of the paper on user-level sandboxing).
 
 use super::{common, function, private, repeat};
-use crate::Measured;
 use crate::clock::best_of;
 use crate::figure::Figure;
 use crate::plot::{Chart, Series};
@@ -79,7 +78,7 @@ fn costs(of: Of, pages: u32) -> Result<Costs, String> {
 }
 
 /// Those of one kind of pages.
-fn figures_of(of: Of) -> Measured {
+fn figures_of(of: Of) -> Result<Vec<Figure>, String> {
     let touched = match of {
         Of::Data => "writes to",
         Of::Instructions => "runs through",
@@ -100,7 +99,7 @@ fn figures_of(of: Of) -> Measured {
 }
 
 /// The figures.
-pub fn figures() -> Measured {
+pub fn figures() -> Result<Vec<Figure>, String> {
     let mut figures = figures_of(Of::Data)?;
     figures.extend(figures_of(Of::Instructions)?);
     Ok(figures)
