@@ -1,6 +1,7 @@
 //! A domain that other processes have, too, beside one of the process's own, and beside what takes
 //! a byte to another process and back.
 
+mod domains;
 mod found;
 mod working_set;
 
@@ -9,10 +10,10 @@ pub use working_set::charts;
 use crate::clock::best_of;
 use crate::figure::{Figure, Goal};
 use crate::trusted::{cycle, process};
-use postern::{CommonMemory, Domain, Func, Image, Placement};
+use domains::{Function, common, function, private, repeat};
+use postern::{CommonMemory, Image};
 use postern_image::ImageBuilder;
 use postern_verifier::window;
-use std::hint::black_box;
 
 /// Calls in one round.
 const CALLS: u64 = 50_000;
@@ -43,30 +44,6 @@ fn image() -> Result<Image, String> {
     builder.text(text(layout.data));
     let file = builder.build().map_err(|error| error.to_string())?;
     Image::from_bytes(&file).map_err(|error| error.to_string())
-}
-
-fn private(image: &Image) -> Result<Domain, String> {
-    let builder = Domain::builder(image).placement(Placement::Cold);
-    builder.build().map_err(|error| error.to_string())
-}
-
-fn common(image: &Image, memory: &CommonMemory) -> Result<Domain, String> {
-    let builder = Domain::builder(image).common(memory);
-    builder.build().map_err(|error| error.to_string())
-}
-
-type Function = Func<fn(i32) -> i32>;
-
-fn function(domain: &Domain, name: &str) -> Result<Function, String> {
-    domain.func(name).map_err(|error| error.to_string())
-}
-
-fn repeat(count: u64, mut call: impl FnMut(i32) -> i32) {
-    let mut x = 0;
-    for _ in 0..count {
-        x = call(x);
-    }
-    black_box(x);
 }
 
 fn call(function: &Function) -> impl FnMut(i32) -> i32 + '_ {

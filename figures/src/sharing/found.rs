@@ -1,6 +1,6 @@
 //! How soon others know that a process was killed inside.
 
-use super::{common, function};
+use super::domains::{common, function};
 use crate::figure::{Figure, Goal};
 use crate::trusted::process::Child;
 use postern::{CommonMemory, Domain, Image};

@@ -1,7 +1,7 @@
 //! Calls whose working set is large: what a domain that others have, too, adds to them, and what a
 //! pipe to a process that does the same adds (figure 8 of the paper on user-level sandboxing).
 
-use super::{common, function, private, repeat};
+use super::domains::{common, function, private, repeat};
 use crate::clock::best_of;
 use crate::figure::Figure;
 use crate::plot::{Chart, Series};
