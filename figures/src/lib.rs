@@ -2,11 +2,11 @@
 //! same run.
 //!
 //! [`clock`] has things that are compared take turns and keeps their best; [`figure`] is one
-//! measured number and how it is printed, [`plot`] draws them; [`command`] is what the user may ask for. A group of
-//! figures is a function; [`CORE`] are the groups that every user can measure in half a minute, and
-//! that `postern bench` has by itself: calls, the run time of code, domains, pools, sharing,
-//! faults. All others are in the workspace `bench`, which nobody builds to use Postern, and which
-//! takes clock, figures and baselines from here.
+//! measured number and how it is printed, [`plot`] draws them; [`command`] is what the user may ask
+//! for. A group of figures is a function; [`CORE`] are the groups that every user can measure in
+//! half a minute, and that `postern bench` has by itself: calls, the run time of code, domains,
+//! pools, sharing, faults. All others are in the workspace `bench`, which nobody builds to use
+//! Postern, and which takes clock, figures and baselines from here.
 //!
 //! Results of confined code are compared with the native build's, and a difference ends the run.
 //! All `unsafe` is in [`trusted`].
