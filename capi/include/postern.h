@@ -240,6 +240,11 @@ PT_API int pt_options_peer_open(pt_options *options, const char *import);
  * longer than pt_domain_free does. */
 PT_API int pt_domain_bind_peer(pt_domain *caller, const char *import, pt_domain *domain, const char *export_name, uint64_t microseconds, size_t stack);
 
+/* All processes that have the memory of a domain of pt_domain_shared may have this service of this
+ * process used, as they like; `sys` are the system calls that the policy grants. What is granted
+ * without that is PT_E_ARGUMENT there. Other domains are as without it. */
+PT_API int pt_options_grant_to_all(pt_options *options, const char *service);
+
 /* ---- Domains --------------------------------------------------------------------------------- */
 
 /* Makes a domain. `options` may be NULL, and may be used again. */
@@ -247,7 +252,7 @@ PT_API pt_domain *pt_domain_new(pt_image *image, pt_options *options);
 /* Makes a domain whose variables, heap and locks are those that `postern share NAME` keeps: the same
  * in every process that does so, with the same image. A name with a `/` is the path of the broker's
  * socket. Services and policy are this process's; but all that have the memory can have the
- * domain's functions use them. pt_domain_reset resets it for all. PT_E_SYSTEM: nobody shares it,
+ * domain's functions use them, so each is named by pt_options_grant_to_all. pt_domain_reset resets it for all. PT_E_SYSTEM: nobody shares it,
  * or this process may not have it; PT_E_ARGUMENT: it is of another image. */
 PT_API pt_domain *pt_domain_shared(const char *name, pt_image *image, pt_options *options);
 /* What closed such a domain, and in which process: as much of the sentence as fits, with a NUL.

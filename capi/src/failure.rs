@@ -159,7 +159,8 @@ fn common(error: &CommonError) -> Code {
         CommonError::Map(MapError::Unsealed)
         | CommonError::Foreign(_)
         | CommonError::Image { .. }
-        | CommonError::Name(_) => Code::Argument,
+        | CommonError::Name(_)
+        | CommonError::NotToAll(_) => Code::Argument,
         CommonError::Map(_) => Code::Memory,
         CommonError::Layout(_) | CommonError::Full(_) => Code::Limit,
         CommonError::Starting(..) | CommonError::Shared(_) => Code::Busy,

@@ -34,6 +34,8 @@ pub struct Options {
     services: Vec<Offer>,
     /// Imports that peers serve; those that are left open have none yet.
     peers: Vec<(String, Option<PeerExport>)>,
+    /// Services that all who have a common domain's memory may use.
+    to_all: Vec<String>,
     on_fault: FaultHandler,
     on_fault_user: User,
     /// What system calls may do.
@@ -127,6 +129,9 @@ impl Options {
                 None => builder.peer_open(import),
             };
         }
+        for name in &self.to_all {
+            builder = builder.grant_to_all(name);
+        }
         if self.on_fault.is_some() {
             let (handler, user) = (self.on_fault, self.on_fault_user);
             builder = builder.on_fault(move |fault| {
@@ -172,6 +177,18 @@ pub extern "C" fn pt_options_free(options: Handle<OptionsKind>) -> c_int {
 pub extern "C" fn pt_options_name(options: Handle<OptionsKind>, name: Text<'_>) -> c_int {
     change(options, |o| {
         o.name = Some(name.get("domain's name")?.to_owned());
+        Ok(())
+    })
+}
+
+/// `pt_options_grant_to_all`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_grant_to_all(
+    options: Handle<OptionsKind>,
+    service: Text<'_>,
+) -> c_int {
+    change(options, |o| {
+        o.to_all.push(service.get("service's name")?.to_owned());
         Ok(())
     })
 }

@@ -40,7 +40,8 @@ fn image() -> Image {
 }
 
 fn try_attach(memory: &CommonMemory) -> Result<Domain, InstantiateError> {
-    let builder = Domain::builder(&image()).common(memory).deadline(None);
+    let builder = Domain::builder(&image()).common(memory).grant_to_all("s");
+    let builder = builder.deadline(None);
     builder.service("s", |_: &postern::Caller<'_>| 7).build()
 }
 
@@ -406,7 +407,8 @@ fn a_child_that_was_inside_has_another_domain() {
             call(&own, "serve").unwrap() == 7
         })
     };
-    let builder = Domain::builder(&image()).common(&memory).deadline(None);
+    let builder = Domain::builder(&image()).common(&memory).grant_to_all("s");
+    let builder = builder.deadline(None);
     let domain = builder.service("s", forks).build().unwrap();
     assert_eq!(call(&domain, "serve").unwrap(), 0);
     assert_eq!((domain.poison(), call(&domain, "get").unwrap()), (None, 8));
@@ -489,6 +491,7 @@ fn forged_sizes_of_stacks_are_refused() {
         let Ok(joined) = joined else { continue };
         let built = Domain::builder(&image())
             .service("s", |_: &postern::Caller<'_>| 7)
+            .grant_to_all("s")
             .common(&joined)
             .build();
         assert!(built.is_err(), "{size:#x}, linked with {linked:#x}");

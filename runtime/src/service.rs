@@ -84,7 +84,20 @@ impl Services {
         let missing = Missing(import.name.to_string().into());
         let result = import.signature.and_then(|signature| signature.result());
         let callee = Callee::closure(missing, result);
-        self.offer(&import.name, Offer::new(callee, None, DEFAULT_STACK));
+        let offer = Offer {
+            stands_in: true,
+            ..Offer::new(callee, None, DEFAULT_STACK)
+        };
+        self.offer(&import.name, offer);
+    }
+
+    /// Those of these imports that something of the host's is granted for, in their order.
+    pub(crate) fn given(&self, imports: &[ImportOwned]) -> Vec<String> {
+        let names = imports.iter().map(|import| &*import.name);
+        names
+            .filter(|name| self.offers.get(*name).is_some_and(|offer| !offer.stands_in))
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Whether there is an offer.

@@ -7,6 +7,8 @@
 
 typedef int (*add_function)(int);
 
+static int asked(void) { return 7; }
+
 static pt_options *options;
 static pt_image *image;
 
@@ -36,7 +38,14 @@ int main(int argc, char **argv)
     CHECK(argc == 5 && (options = pt_options_new()));
     CHECK(pt_options_deadline(options, 0) == 0);
     CHECK((image = pt_image_load(argv[1])));
+    /* What all could use is said to be so. */
+    CHECK(pt_options_service(options, "asked", (void *)asked, "i()") == 0);
+    CHECK(!pt_domain_shared(argv[2], image, options) && pt_error_code() == PT_E_ARGUMENT);
+    CHECK(pt_options_grant_to_all(options, "asked") == 0);
+    CHECK(pt_options_grant_to_all(options, NULL) == PT_E_ARGUMENT && pt_options_grant_to_all(NULL, "asked") != 0);
     pt_domain *domain = attach(argv[2]);
+    int (*ask)(void) = PT_SYM(domain, int, ask, (void));
+    CHECK(ask && ask() == 7);
     add_function add = adder(domain);
     CHECK(add(1) == 1);
 

@@ -1,4 +1,6 @@
 /* One state in several processes, for common.c. */
+extern int asked(void);
+
 static volatile int n;
 
 int add(int by)
@@ -11,4 +13,9 @@ void hold(void)
     add(1000);
     for (;;)
         ;
+}
+
+int ask(void)
+{
+    return asked();
 }

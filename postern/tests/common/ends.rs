@@ -111,7 +111,8 @@ fn who_is_killed_in_a_service_or_a_nested_call_was_inside() {
         || memory.unwrap(),
         |memory| {
             let own = domain_that_adds();
-            let served = Domain::builder(&image()).common(memory).deadline(None);
+            let served = Domain::builder(&image()).common(memory).grant_to_all("s");
+            let served = served.deadline(None);
             let served = served.service("s", move |caller: &postern::Caller<'_>| -> i32 {
                 // A call of the same domain, and one of another, have come and gone.
                 put(&caller.domain(), 1);
@@ -233,7 +234,8 @@ fn who_is_killed_at_any_instruction_leaves_it_usable_or_poisoned() {
     let image = source.image();
     let memory = CommonMemory::new(&image).unwrap();
     let attach = || {
-        let builder = Domain::builder(&image).common(&memory).deadline(None);
+        let builder = Domain::builder(&image).common(&memory).grant_to_all("s");
+        let builder = builder.deadline(None);
         let builder = builder.service("s", |_: &postern::Caller<'_>| 7);
         builder.build().unwrap()
     };
@@ -331,7 +333,8 @@ fn chaos() {
     let image = source.image();
     let memory = CommonMemory::new(&image).unwrap();
     let attach = || {
-        let builder = Domain::builder(&image).common(&memory).deadline(None);
+        let builder = Domain::builder(&image).common(&memory).grant_to_all("s");
+        let builder = builder.deadline(None);
         builder.service("s", |_: &postern::Caller<'_>| 7).build()
     };
     let client = |seed: u64| {

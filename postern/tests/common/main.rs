@@ -95,6 +95,7 @@ fn source() -> support::Code {
 fn builder(memory: &CommonMemory) -> DomainBuilder {
     Domain::builder(&image())
         .service("s", |_: &postern::Caller<'_>| 7)
+        .grant_to_all("s")
         .deadline(None)
         .common(memory)
 }

@@ -229,6 +229,37 @@ fn a_seat_is_free_again_and_there_are_so_many() {
     }
 }
 
+/// What a process grants, all processes could use: so it says which services those may be.
+#[test]
+fn services_are_granted_to_all_or_not_at_all() {
+    let memory = CommonMemory::new(&image()).unwrap();
+    let granting = || {
+        let builder = Domain::builder(&image()).common(&memory);
+        builder.service("s", |_: &postern::Caller<'_>| 7)
+    };
+    let refused = |builder: DomainBuilder| {
+        let error = builder.build().unwrap_err();
+        match error.cause() {
+            InstantiateError::Common(CommonError::NotToAll(names)) => names.clone(),
+            _ => panic!("{error}"),
+        }
+    };
+    assert_eq!(refused(granting()), ["s"]);
+    assert_eq!(refused(granting().grant_to_all("other")), ["s"]);
+    granting().grant_to_all("s").build().unwrap();
+    // What only ends a call is nobody's to use.
+    let builder = Domain::builder(&image()).common(&memory);
+    builder.stand_in_for_missing().build().unwrap();
+    let source = "f: call sys\n ret";
+    let calls = code(&[("sys", "l(lLLLLL)")], &[("f", "v()")], source).image();
+    let memory = CommonMemory::new(&calls).unwrap();
+    let builder = |policy| Domain::builder(&calls).common(&memory).policy(policy);
+    assert_eq!(refused(builder(postern::Policy::compute())), ["sys"]);
+    builder(postern::Policy::none()).build().unwrap();
+    let builder = builder(postern::Policy::compute()).grant_to_all("sys");
+    builder.build().unwrap();
+}
+
 /// What calls cost beside those of a domain of its own: `--ignored --nocapture` shows it.
 #[test]
 #[ignore = "shows a figure"]

@@ -25,6 +25,7 @@ use postern_gates::callee::Callee;
 use postern_gates::gate::FACT_GS;
 use postern_gates::lifecycle::Phase;
 use postern_image::{ImportOwned, Signature};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -44,6 +45,8 @@ pub struct DomainBuilder {
     restart: Option<Box<dyn RestartRule>>,
     clock: Clock,
     common: Option<CommonMemory>,
+    /// What of the services all processes that have the memory may use.
+    to_all: HashSet<String>,
 }
 
 impl Domain {
@@ -62,6 +65,7 @@ impl Domain {
             restart: None,
             clock: Clock::default(),
             common: None,
+            to_all: HashSet::new(),
         }
     }
 }
@@ -210,9 +214,17 @@ impl DomainBuilder {
     /// limits of heap and data stacks are the memory's. The window is never the hot one.
     ///
     /// Services, policy and decider are this process's; but all that have the memory can have the
-    /// domain's functions use them.
+    /// domain's functions use them. So each must be named by [`Self::grant_to_all`].
     pub fn common(mut self, memory: &CommonMemory) -> Self {
         self.common = Some(memory.clone());
+        self
+    }
+
+    /// Says that all processes which have the memory of the domain ([`Self::common`]) may have this
+    /// service of this process used, as they like. `sys` are the system calls that the policy
+    /// grants. For other domains it says nothing.
+    pub fn grant_to_all(mut self, service: impl Into<String>) -> Self {
+        self.to_all.insert(service.into());
         self
     }
 
@@ -244,8 +256,6 @@ impl DomainBuilder {
         let span = tracing::info_span!("postern.instantiate", image = %image.name, domain = %name);
         let _entered = span.enter();
         reclaim::sweep();
-        let deciding = self.services.deciding().clone();
-        let system = Arc::new(System::new(self.system, deciding));
         let imports = &image.tables.imports;
         for name in self.services.unused(&image.services) {
             let unused = not_imported(name, imports);
@@ -254,6 +264,19 @@ impl DomainBuilder {
             }
             tracing::debug!("{unused}");
         }
+        if self.common.is_some() {
+            let mut given = self.services.given(imports);
+            let calls = imports.iter().any(|import| &*import.name == "sys");
+            if calls && self.system.as_ref().is_some_and(|s| !s.refuses_all()) {
+                given.push("sys".to_owned());
+            }
+            given.retain(|name| !self.to_all.contains(name));
+            if !given.is_empty() {
+                return Err(CommonError::NotToAll(given).into());
+            }
+        }
+        let deciding = self.services.deciding().clone();
+        let system = Arc::new(System::new(self.system, deciding));
         let threads = Arc::new(OwnThreads::new(self.limits.own_threads));
         let of_threads = ThreadServices::new(&threads);
         builtin::offer(&mut self.services, imports, &of_threads);

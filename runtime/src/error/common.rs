@@ -51,6 +51,12 @@ pub enum CommonError {
     /// Somebody hands one out there already.
     #[error("another broker has {}; end it, or choose another name or --socket", .0.display())]
     Shared(PathBuf),
+    /// The domain is granted what its host did not grant to all.
+    #[error(
+        "every process that has the memory could use `{}` of this one: say that it may by DomainBuilder::grant_to_all (pt_options_grant_to_all), or do not grant it",
+        .0.join("`, `")
+    )]
+    NotToAll(Vec<String>),
     /// As many processes as can be are attached.
     #[error("all {0} seats are taken; drop a domain of another process that has this memory")]
     Full(u32),

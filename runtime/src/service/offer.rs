@@ -18,6 +18,8 @@ pub(super) struct Offer {
     pub(super) stack: usize,
     /// It is of a set: an image need not import it.
     pub(super) for_many: bool,
+    /// It is there in place of one that is missing, and ends the call.
+    pub(super) stands_in: bool,
 }
 
 impl Offer {
@@ -28,6 +30,7 @@ impl Offer {
             signature,
             stack,
             for_many: false,
+            stands_in: false,
         }
     }
 
