@@ -68,6 +68,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     limits.heap = arguments.heap;
     limits.data_stack = arguments.stack;
     let memory = CommonMemory::with(&image, &limits).map_err(|e| unusable(&e))?;
+    if let Ok(path) = arguments.image.canonicalize() {
+        memory.note_image(&path);
+    }
     let admission = Admission {
         users: arguments.allow_user.clone(),
         groups: arguments.allow_group.clone(),

@@ -16,4 +16,5 @@ mod serve;
 mod share;
 mod support;
 mod sysroot;
+mod top;
 mod verify;
