@@ -20,6 +20,7 @@ mod run;
 mod serve;
 mod share;
 mod sysroot;
+mod top;
 mod verify;
 
 use std::ffi::OsString;
@@ -64,6 +65,7 @@ enum Command {
     Kernel(Box<kernel::Arguments>),
     Serve(serve::Arguments),
     Share(share::Arguments),
+    Top(top::Arguments),
     Bench(bench::Arguments),
     Doctor(doctor::Arguments),
     Sysroot(sysroot::Arguments),
@@ -104,6 +106,7 @@ fn main() -> ExitCode {
         Command::Kernel(arguments) => kernel::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Share(arguments) => share::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Sysroot(arguments) => sysroot::run(&arguments),

@@ -83,6 +83,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
         Policy::Poison => EndInside::Poison,
         Policy::Survive => EndInside::Survive,
     });
+    if let Ok(path) = arguments.image.canonicalize() {
+        memory.note_image(&path);
+    }
     let admission = Admission {
         users: arguments.allow_user.clone(),
         groups: arguments.allow_group.clone(),

@@ -14,6 +14,8 @@ mod run;
 mod savefiles;
 mod serve;
 mod share;
+mod shared_handler;
 mod support;
 mod sysroot;
+mod top;
 mod verify;

@@ -27,11 +27,11 @@ int cgi_main(void)
 "#;
 
 /// The command, which is killed with this.
-struct Serving {
-    child: Child,
+pub struct Serving {
+    pub child: Child,
     /// Read up to the line that says the address.
     stdout: BufReader<ChildStdout>,
-    address: String,
+    pub address: String,
 }
 
 impl Drop for Serving {
@@ -50,6 +50,11 @@ impl Serving {
         fs::write(folder.join("public/index.html"), "home").unwrap();
         fs::write(folder.join("p.c"), PROGRAM).unwrap();
         fs::write(folder.join("serve.toml"), toml).unwrap();
+        Serving::begin(folder)
+    }
+
+    /// Of a site that is there.
+    pub fn begin(folder: &Path) -> Serving {
         let mut child = Command::new(env!("CARGO_BIN_EXE_postern"))
             .arg("serve")
             .arg(folder)
@@ -68,7 +73,7 @@ impl Serving {
         }
     }
 
-    fn get(&self, path: &str, headers: &str) -> String {
+    pub fn get(&self, path: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
         write!(

@@ -13,10 +13,10 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 const SOURCE: &str = "static int n; int add(int by) { return n += by; }";
 
 /// The command, which is killed with this.
-struct Sharing {
-    child: Child,
+pub struct Sharing {
+    pub child: Child,
     stdout: BufReader<ChildStdout>,
-    socket: PathBuf,
+    pub socket: PathBuf,
 }
 
 impl Drop for Sharing {
@@ -27,12 +27,20 @@ impl Drop for Sharing {
 }
 
 impl Sharing {
-    fn new(name: &str, image: &str) -> Sharing {
+    pub fn new(name: &str, image: &str) -> Sharing {
         Sharing::with(name, image, &[])
     }
 
-    fn with(name: &str, image: &str, options: &[&str]) -> Sharing {
-        let socket = folder().join(format!("{name}.socket"));
+    pub fn with(name: &str, image: &str, options: &[&str]) -> Sharing {
+        Sharing::at(
+            folder().join(format!("{name}.socket")),
+            name,
+            image,
+            options,
+        )
+    }
+
+    pub fn at(socket: PathBuf, name: &str, image: &str, options: &[&str]) -> Sharing {
         let mut child = Command::new(env!("CARGO_BIN_EXE_postern"))
             .args(["share", name, image, "--socket"])
             .arg(&socket)
@@ -53,11 +61,11 @@ impl Sharing {
         }
     }
 
-    fn pid(&self) -> Pid {
+    pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
-    fn attach(&self, image: &Image) -> Result<Domain, postern::InstantiateError> {
+    pub fn attach(&self, image: &Image) -> Result<Domain, postern::InstantiateError> {
         Domain::shared_at(&self.socket, image)?.build()
     }
 }

@@ -79,7 +79,7 @@ mod word {
     pub const FIRST_SEAT: u64 = 64;
     pub const SEAT: u64 = 4;
     pub const INSIDE: u64 = 1024;
-    pub const ALL: u64 = 1024 + 64 * 4096;
+    pub const ALL: u64 = 1024 + 64 * 4096 + 3072;
 }
 
 fn write(file: &File, word: u64, value: u32) {

@@ -6,20 +6,26 @@
 //! | file | what |
 //! |---|---|
 //! | `header.rs` | what stands in front of the memory, for the runtimes only |
+//! | `ledger.rs` | what each process has counted |
 //! | `memory.rs` | the file; a seat for each process |
 //! | `poison.rs` | why it is closed |
 //! | `follower.rs` | the threads that look at what others do |
+//! | `view.rs` | what others see of it |
 //! | `broker.rs` | who hands it out, by a name |
 
 pub(crate) mod broker;
 pub(crate) mod follower;
 pub(crate) mod header;
+pub(crate) mod ledger;
 pub(crate) mod memory;
 mod poison;
+mod view;
 
-pub use broker::{Admission, Broker, Visit, socket_of};
+pub use broker::{Admission, Broker, BrokerState, Visit, broker_state, brokers, socket_of};
 pub use header::EndInside;
+pub use ledger::CommonTally;
 pub use poison::Poison;
+pub use view::{CommonMember, CommonState, CommonView};
 
 use crate::domain::{self, Limits};
 use crate::error::{CommonError, InstantiateError};

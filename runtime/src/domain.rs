@@ -35,6 +35,7 @@ use crate::service::Services;
 use crate::signature;
 use crate::system::System;
 use crate::table;
+use crate::upcall::attachments::Attachments;
 use postern_gates::above::Held;
 use postern_gates::block::Block;
 use postern_gates::control::Control;
@@ -91,6 +92,8 @@ pub struct Parts {
     pub(crate) supervisor: OnceLock<Weak<dyn Supervisor>>,
     /// What makes it a namespace.
     pub(crate) code: OnceLock<Arc<dyn AddedCode>>,
+    /// Threads that are attached to its handlers.
+    pub(crate) attachments: Attachments,
     /// Its thread that looks at what other processes do with it, if they have it, too.
     watch: OnceLock<Watch>,
     /// The last handle is gone, and the calls of other threads were asked to end.
@@ -192,7 +195,7 @@ impl Domain {
     pub fn poison(&self) -> Option<Poison> {
         let header = self.0.instance.seat()?.header();
         let closed = header.phase() == CommonPhase::Poisoned;
-        closed.then(|| Poison::of(header.why(), &self.0.image))
+        closed.then(|| Poison::of(header.why(), Some(&self.0.image)))
     }
 
     /// Whether the domain was closed for good.

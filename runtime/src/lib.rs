@@ -50,7 +50,10 @@ mod watchdog;
 pub use call::{
     CallError, Enter, Func, FuncType, clear_last_error, last_error, nesting, set_last_error, unwind,
 };
-pub use common::{Admission, Broker, CommonMemory, EndInside, Poison, Visit, socket_of};
+pub use common::{
+    Admission, Broker, BrokerState, CommonMember, CommonMemory, CommonState, CommonTally,
+    CommonView, EndInside, Poison, Visit, broker_state, brokers, socket_of,
+};
 pub use config::{Config, Perf};
 pub use counters::{By, Counters, Metrics, Pages, metrics};
 pub use decision::{Asked, Decider, DecisionError, Question};

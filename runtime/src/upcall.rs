@@ -1,6 +1,8 @@
 //! Upcalls: a domain's handler interrupts a thread at any instruction, and the thread goes on as it
 //! was. `postern-gates` has the gate; here are its faces.
 
+pub(crate) mod attachments;
+
 use crate::call::{self, CallError, FuncType};
 use crate::domain::Domain;
 use crate::error::SymbolError;
@@ -92,6 +94,7 @@ impl Upcall {
                 return Err(error);
             }
         };
+        inner.attachments.begin(attached.mailbox());
         let sender = UpcallSender {
             mailbox: attached.mailbox().clone(),
             domain: self.domain.clone(),
@@ -135,8 +138,10 @@ impl std::fmt::Debug for Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         drop(self.attached.take());
+        let domain = &self.sender.domain.0;
+        domain.attachments.end(&self.sender.mailbox);
         // Whoever gets the stack next finds thread-local variables as they were at first.
-        let instance = &self.sender.domain.0.instance;
+        let instance = &domain.instance;
         instance.renew_stack_top(self.stack);
         instance.take_data_stack(self.stack);
     }

@@ -16,8 +16,8 @@
  *     gcc -O2 hello.c -o hello.cgi                                     a process for each request
  *
  * cgi_main is called once for each request, by one thread at a time. Variables of the program keep
- * their values between requests where the same instance serves them (all but CGI). It returns 0;
- * anything else is a failure, for which the server answers 500 if nothing was sent yet. Headers
+ * their values between requests where the same instance serves them (all but CGI); those of a
+ * handler that several servers share are one, and need a lock. It returns 0; anything else is a failure, for which the server answers 500 if nothing was sent yet. Headers
  * come before the first byte of the answer. In a program of several files, all that include this
  header but one say #define LIBCGI_ELSEWHERE before. */
 #ifndef LIBCGI_H
@@ -65,7 +65,13 @@ struct libcgi_exchange {
 	void (*log)(void *call, const char *text, unsigned long size);
 };
 
-/* One for each instance of the program. */
+/* One for each instance of the program. An extension may be one in several processes, of which each
+ * serves another request: it has one for each thread. */
+#if defined(__postern__)
+#define LIBCGI_OWN __thread
+#else
+#define LIBCGI_OWN
+#endif
 struct libcgi_state {
 	char *answer;
 	size_t room, used;
@@ -83,9 +89,9 @@ struct libcgi_state {
 	char in[1 << 16], out[1 << 16];
 #endif
 };
-__attribute__((visibility("hidden"))) extern struct libcgi_state libcgi;
+__attribute__((visibility("hidden"))) extern LIBCGI_OWN struct libcgi_state libcgi;
 #if !defined(LIBCGI_ELSEWHERE)
-struct libcgi_state libcgi;
+LIBCGI_OWN struct libcgi_state libcgi;
 #endif
 
 #define LIBCGI_FUNCTION static inline __attribute__((unused))

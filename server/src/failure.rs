@@ -58,6 +58,10 @@ pub enum Failure {
     /// The program failed too often.
     #[error("the program failed, and rests for another {0:?}")]
     Resting(Duration),
+    /// The program's domain is shared, and was closed by what another process did, or is not open
+    /// again yet.
+    #[error("the program is shared, and was closed elsewhere: {0}")]
+    Shared(String),
     /// The server ends.
     #[error("the server ends")]
     Ending,
@@ -131,6 +135,7 @@ impl Failure {
             | Failure::Busy(_)
             | Failure::Resting(_)
             | Failure::Exhausted(_)
+            | Failure::Shared(_)
             | Failure::Ending => StatusCode::SERVICE_UNAVAILABLE,
             Failure::Late(..) => StatusCode::GATEWAY_TIMEOUT,
             Failure::Head(_) => StatusCode::BAD_GATEWAY,
@@ -166,6 +171,7 @@ impl Failure {
             | Failure::Busy(_)
             | Failure::Greedy(_)
             | Failure::Exhausted(_)
+            | Failure::Shared(_)
             | Failure::Ending => Some(1),
             Failure::Resting(rest) => Some(rest.as_secs() + 1),
             _ => None,

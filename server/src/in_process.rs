@@ -18,8 +18,8 @@ use crate::variables::Variables;
 use bytes::Bytes;
 use postern::policy::{Access, Sink};
 use postern::{
-    CallError, Caller, Domain, FaultKind, Func, Image, Lendable, Offset, Policy, Pool, PoolError,
-    Pooled, RestartPolicy, Rules,
+    CallError, Caller, CommonMemory, Domain, FaultKind, Func, Image, Lendable, Offset, Policy,
+    Pool, PoolError, Pooled, RestartPolicy, Rules,
 };
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -316,8 +316,22 @@ impl InProcess {
                 let _ = instance.domain.reset();
                 Err(Failure::Status(status.into()))
             }
+            // This request is not what closed it.
+            Err(error) if self.settings.share.is_some() && is_elsewhere(&error) => {
+                let poison = instance.domain.poison();
+                let why = poison.map_or_else(|| error.to_string(), |poison| poison.to_string());
+                Err(Failure::Shared(why))
+            }
             Err(error) => Err(Failure::Fault(error.to_string())),
         }
+    }
+}
+
+/// Whether a call of a shared domain failed for what others did.
+fn is_elsewhere(error: &CallError) -> bool {
+    match error {
+        CallError::Fault(fault) => fault.kind == FaultKind::AnotherThread,
+        error => matches!(error, CallError::Poisoned | CallError::Busy),
     }
 }
 
@@ -361,17 +375,21 @@ fn maker(
 ) -> Result<impl Fn() -> Result<Instance, Anything> + Send + Sync + use<>, Anything> {
     start();
     let image = Image::load(file)?;
+    // Once: a broker that is started again has another state, and all instances have one.
+    let memory = settings.share.as_deref().map(CommonMemory::from_broker);
+    let memory = memory.transpose()?;
     let (settings, registry, log) = (settings.clone(), registry.clone(), log.clone());
     let made = AtomicUsize::new(0);
     Ok(move || {
         let number = 1 + made.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}#{number}", settings.path);
-        make(&image, name, &settings, &registry, &log)
+        make(&image, memory.as_ref(), name, &settings, &registry, &log)
     })
 }
 
 fn make(
     image: &Image,
+    memory: Option<&CommonMemory>,
     name: String,
     settings: &HandlerSettings,
     registry: &Registry,
@@ -400,6 +418,9 @@ fn make(
         );
     if let Some(heap) = settings.heap {
         builder = builder.heap(heap);
+    }
+    if let Some(memory) = memory {
+        builder = builder.common(memory);
     }
     let domain = builder.build()?;
     session.buffer.share(&domain)?;

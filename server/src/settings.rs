@@ -100,6 +100,8 @@ pub struct HandlerSettings {
     pub buffer: usize,
     /// Longest body of a request.
     pub body_bytes: u64,
+    /// The shared domain that its instances attach to, by name, or by the path of its socket.
+    pub share: Option<PathBuf>,
     /// What becomes of a domain between two requests.
     pub recycle: Recycle,
     /// Folders that it may read.

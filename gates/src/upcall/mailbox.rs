@@ -163,6 +163,14 @@ impl Mailbox {
         None
     }
 
+    /// How many events wait.
+    pub fn waiting(&self) -> u32 {
+        let states = self.slots.iter().map(|slot| slot.state.load(Relaxed));
+        states
+            .filter(|state| !matches!(*state, EMPTY | BUSY))
+            .count() as u32
+    }
+
     /// How often what has happened so far.
     pub fn counters(&self) -> UpcallCounters {
         UpcallCounters {
@@ -241,6 +249,7 @@ mod tests {
         }
         assert_eq!(mailbox.post(3, 7), Posted::Coalesced);
         assert_eq!(mailbox.post(99, 7), Posted::Dropped);
+        assert_eq!(mailbox.waiting(), SLOTS as u32);
         let mut taken: Vec<_> = std::iter::from_fn(|| mailbox.take()).collect();
         taken.sort_unstable();
         let expected = (0..SLOTS as u32).map(|event| (event, if event == 3 { 7 } else { 1 }));

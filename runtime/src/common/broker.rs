@@ -47,9 +47,80 @@ pub fn socket_of(name: &str) -> Result<PathBuf, CommonError> {
     if name.is_empty() || name.len() > 64 || name.starts_with('.') || !name.chars().all(plain) {
         return Err(CommonError::Name(name.to_owned()));
     }
+    Ok(folder().join(name))
+}
+
+fn folder() -> PathBuf {
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
     let folder = own.map_or_else(|| PathBuf::from("/run"), PathBuf::from);
-    Ok(folder.join("postern").join(name))
+    folder.join("postern")
+}
+
+/// The sockets in the folder that [`socket_of`] names, of brokers that run or ran, by name.
+///
+/// # Errors
+/// The folder cannot be read. One that is not there has none.
+pub fn brokers() -> std::io::Result<Vec<(String, PathBuf)>> {
+    let folder = folder();
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let is_socket = entry.file_type().is_ok_and(|kind| kind.is_socket());
+        if let (true, Ok(name)) = (is_socket, entry.file_name().into_string()) {
+            // What has no name of a broker's is none.
+            if let Ok(path) = socket_of(&name) {
+                found.push((name, path));
+            }
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Whether somebody hands out memory at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BrokerState {
+    /// A broker has the lock beside the socket.
+    Runs,
+    /// Nobody has.
+    Ended,
+    /// The lock cannot be asked about.
+    Unknown,
+}
+
+/// Whether a broker has this path, by the kernel's word: nobody is spoken to.
+pub fn broker_state(path: &Path) -> BrokerState {
+    let lock = File::options()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(beside(path));
+    let Ok(lock) = lock else {
+        return BrokerState::Unknown;
+    };
+    match lock::query(&OwnedFd::from(lock), WHOLE) {
+        Ok(found) if found.kind == libc::F_UNLCK as i16 => BrokerState::Ended,
+        Ok(_) => BrokerState::Runs,
+        Err(_) => BrokerState::Unknown,
+    }
+}
+
+/// All of a file, for its owner alone.
+const WHOLE: Range = Range {
+    kind: libc::F_WRLCK as i16,
+    start: 0,
+    length: 0,
+};
+
+/// The file whose lock says that a broker has the socket beside it.
+fn beside(path: &Path) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".lock");
+    beside.into()
 }
 
 /// Who may have the memory: by default processes of the broker's own user, and of root.
@@ -118,23 +189,16 @@ impl Broker {
         let folder = path.parent().unwrap_or(Path::new("."));
         // One that is there may be for others.
         let _ = DirBuilder::new().mode(0o755).create(folder);
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".lock");
         let lock = File::options()
             .write(true)
             .create(true)
             .truncate(false)
             // In a folder of many, a link may lie there, or a pipe that nobody reads.
             .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-            .open(&beside)
+            .open(beside(path))
             .map_err(system("make a file beside the socket"))?;
         let lock = OwnedFd::from(lock);
-        let all = Range {
-            kind: libc::F_WRLCK as i16,
-            start: 0,
-            length: 0,
-        };
-        match lock::set(&lock, all) {
+        match lock::set(&lock, WHOLE) {
             Ok(()) => {}
             Err(Errno::AGAIN | Errno::ACCESS) => return Err(CommonError::Shared(path.into())),
             Err(error) => return Err(system("lock the file beside the socket")(error)),

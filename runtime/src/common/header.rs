@@ -9,13 +9,16 @@
 //! ```text
 //!   0      header: what is below, then one seat for each process
 //!   4 KiB  who is inside: for each seat and thread the offset of the function that was entered, or 0
+//!   LEDGER what each process has counted, for those who look from outside: ledger.rs
 //!   DATA   the window from the image's data to the end of the heap
 //! ```
 
+use super::ledger::{self, Ledger};
 use postern_gates::block::Inside;
 use postern_gates::control::MAX_THREADS;
 use postern_gates::machine;
 use postern_gates::map::SharedWords;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
@@ -28,8 +31,10 @@ const PAGE_WORDS: usize = 1024;
 /// Words that a seat has to say who is inside.
 const INSIDE_WORDS: usize = 4096;
 const _: () = assert!(MAX_THREADS <= INSIDE_WORDS);
+/// The ledger's first word.
+const LEDGER: usize = PAGE_WORDS + SEATS as usize * INSIDE_WORDS;
 /// Where the window's data begins in the file.
-pub(crate) const DATA: u64 = 4 * (PAGE_WORDS + SEATS as usize * INSIDE_WORDS) as u64;
+pub(crate) const DATA: u64 = 4 * (LEDGER + ledger::WORDS) as u64;
 
 /// The first word of every such file. It changes with the form of the rest.
 const MAGIC: u32 = u32::from_le_bytes(*b"pcm2");
@@ -448,6 +453,24 @@ impl Header {
         let first = Self::first_inside(seat);
         let mut words = (first..first + INSIDE_WORDS).map(|number| self.get(number));
         words.find(|&function| function != 0)
+    }
+
+    /// How many threads of this seat are inside which function.
+    pub(crate) fn all_inside(&self, seat: u32) -> BTreeMap<u32, u32> {
+        let first = Self::first_inside(seat);
+        let mut threads = BTreeMap::new();
+        for number in first..first + INSIDE_WORDS {
+            match self.get(number) {
+                0 => {}
+                function => *threads.entry(function).or_insert(0) += 1,
+            }
+        }
+        threads
+    }
+
+    /// What the processes have counted.
+    pub(crate) fn ledger(&self) -> Ledger {
+        Ledger::new(&self.0, LEDGER)
     }
 
     /// The words of a seat by which the gates say who is inside.

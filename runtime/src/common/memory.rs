@@ -194,6 +194,17 @@ impl Memory {
         })
     }
 
+    /// The hash of the image whose state it is.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// Whether a process has this seat, for whoever has none.
+    pub(crate) fn is_taken(&self, seat: u32) -> bool {
+        let found = lock::query(&self.file, range(libc::F_WRLCK, seat.into()));
+        found.map_or(true, |found| found.kind != libc::F_UNLCK as i16)
+    }
+
     /// The file, and where in it lies what windows have at `offset` of common memory.
     pub(crate) fn file(&self, offset: u32) -> (BorrowedFd<'_>, u64) {
         let at = Header::BYTES as u64 + u64::from(offset - self.layout.data);
@@ -313,6 +324,7 @@ impl Turn {
             if handle.lock(number.into())? {
                 let header = &handle.memory.header;
                 bury(header, number);
+                header.ledger().begin(number);
                 header.set_pid(number, std::process::id(), machine::process_namespace());
                 let seat = Arc::new(SeatInner {
                     memory: Arc::clone(&handle.memory),
@@ -350,6 +362,7 @@ fn bury(header: &Header, number: u32) {
         header.ended_inside(Why::Killed { pid, function });
         header.clear_inside(number);
     }
+    header.ledger().retire(number);
     header.set_pid(number, 0, 0);
 }
 
@@ -473,6 +486,7 @@ impl Drop for SeatInner {
         if self.process == fork::process() && handle.is_some() {
             // Nobody of this process is inside any more.
             self.memory.header.clear_inside(self.number);
+            self.memory.header.ledger().retire(self.number);
             self.memory.header.set_pid(self.number, 0, 0);
             *handle = None;
             self.memory.header.tell();

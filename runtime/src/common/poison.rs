@@ -41,10 +41,10 @@ pub enum Poison {
 }
 
 impl Poison {
-    pub(crate) fn of(why: Why, image: &ImageInner) -> Poison {
+    pub(crate) fn of(why: Why, image: Option<&ImageInner>) -> Poison {
         match why {
             Why::Killed { pid, function } => {
-                let mut exports = image.tables.exports.iter();
+                let mut exports = image.iter().flat_map(|image| &image.tables.exports);
                 let export = exports.find(|export| export.offset == function);
                 Poison::Killed {
                     pid,

@@ -337,6 +337,7 @@ impl DomainBuilder {
             restarts: Restarts::new(self.restart, self.clock, number),
             supervisor: OnceLock::new(),
             code: OnceLock::new(),
+            attachments: Default::default(),
             watch: OnceLock::new(),
             ending: AtomicBool::new(false),
         }))));

@@ -22,6 +22,7 @@ impl Drop for DomainInner {
             return;
         }
         placement::leaves(self);
+        self.publish();
         metrics::keep(self);
         symbols::hide(self);
         let number = self.control.number() as usize;

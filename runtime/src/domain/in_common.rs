@@ -15,10 +15,12 @@
 
 use super::{Busy, DomainInner};
 use crate::common::header::{CommonPhase, Header, SEATS, Why};
+use crate::common::ledger::CommonTally;
 use crate::common::memory::{Seat, TurnOf};
 use postern_gates::lifecycle::Phase;
 use postern_gates::outcome;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// How long the turn, and the others' answers, are waited for.
@@ -137,6 +139,7 @@ impl DomainInner {
         // Before the phase, for a reset may end meanwhile.
         let life = self.restarts.life();
         seat.bury_dead();
+        self.publish();
         let header = seat.header();
         match header.phase() {
             CommonPhase::Poisoned => self.poison_here(life),
@@ -148,6 +151,27 @@ impl DomainInner {
             }
             _ => {}
         }
+    }
+
+    /// Tells those who look from outside what this process has done.
+    pub(super) fn publish(&self) {
+        let Some(seat) = self.instance.seat().filter(|seat| seat.is_here()) else {
+            return;
+        };
+        let upcalls = self.attachments.sums();
+        let counters = upcalls.counters;
+        let faults = self.faults.iter().map(|count| count.load(Relaxed));
+        let tally = CommonTally {
+            calls: self.control.calls(),
+            faults: faults.sum(),
+            delivered: counters.delivered,
+            coalesced: counters.coalesced,
+            dropped: counters.dropped,
+            skipped: counters.skipped,
+            ended: counters.ended,
+        };
+        let ledger = seat.header().ledger();
+        ledger.publish(seat.number(), (upcalls.threads, upcalls.waiting), &tally);
     }
 
     /// The process with this seat has ended: where it was inside, the domain is poisoned.

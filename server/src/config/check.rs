@@ -4,8 +4,10 @@ use super::Site;
 use super::file::{File, FileHandler, FileLimits, FilePage};
 use crate::checker::{Checker, ConfigError};
 use crate::components::Components;
+use crate::program::BuildFolder;
 use crate::settings::{HandlerSettings, Limits, Page, Recycle, Run, Tls};
 use crate::timeouts::Timeouts;
+use postern::socket_of;
 use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -49,10 +51,18 @@ impl SiteChecker<'_> {
         let mut paths = BTreeSet::new();
         let mut handlers = Vec::new();
         for (number, handler) in file.handler.into_iter().enumerate() {
-            let settings = self.handler(number + 1, handler, limits, workers)?;
+            let mut settings = self.handler(number + 1, handler, limits, workers)?;
             if !paths.insert(settings.path.clone()) {
                 let key = format!("handler {}: path", number + 1);
                 return Err(self.wrong(key, format!("`{}` has a handler already", settings.path)));
+            }
+            // As other servers call it. What the site says itself stays.
+            let root = public
+                .as_ref()
+                .and_then(|path| std::path::absolute(path).ok());
+            if let Some(root) = root.as_ref().and_then(|root| root.to_str()) {
+                let own = settings.env.entry("DOCUMENT_ROOT".to_owned());
+                own.or_insert_with(|| root.to_owned());
             }
             handlers.push(Arc::new(settings));
         }
@@ -111,6 +121,33 @@ impl SiteChecker<'_> {
             handlers,
             discovered: false,
         })
+    }
+
+    /// The socket of the broker of a handler's domain, whose state is not this server's alone.
+    fn share(
+        &self,
+        name: &str,
+        handler: &FileHandler,
+        key: &dyn Fn(&str) -> String,
+    ) -> Result<PathBuf, ConfigError> {
+        let broker = "means nothing with `share`: the broker says it (`postern share --heap`)";
+        let all = "must be \"keep\" with `share`: a reset is one for all servers";
+        let wrong = [
+            ("heap_bytes", handler.heap_bytes.is_some(), broker),
+            ("recycle", handler.recycle == Recycle::Reset, all),
+            (
+                "program",
+                BuildFolder::is_source(&handler.program),
+                "must be an image that was built (`postern cc`) with `share`, the same as the broker's",
+            ),
+        ];
+        if let Some((name, _, why)) = wrong.iter().find(|(_, is, _)| *is) {
+            return Err(self.wrong(key(name), *why));
+        }
+        match name.contains('/') {
+            true => Ok(self.folder.join(name)),
+            false => socket_of(name).map_err(|e| self.wrong(key("share"), e.to_string())),
+        }
     }
 
     fn page(&self, page: FilePage) -> Result<Page, ConfigError> {
@@ -186,6 +223,7 @@ impl SiteChecker<'_> {
             ("heap_bytes", handler.heap_bytes.is_some()),
             ("files", !handler.files.is_empty()),
             ("recycle", handler.recycle == Recycle::Reset),
+            ("share", handler.share.is_some()),
         ];
         if let Some((name, _)) = only.iter().find(|(_, said)| *said && !confined) {
             let text = format!(
@@ -201,6 +239,10 @@ impl SiteChecker<'_> {
             );
             return Err(self.wrong(key("run"), text));
         }
+        let share = match &handler.share {
+            Some(name) => Some(self.share(name, &handler, &key)?),
+            None => None,
+        };
         let named = |name: &&String| {
             let letter = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
             name.is_empty() || !name.bytes().all(letter) || name.starts_with("HTTP_")
@@ -208,8 +250,12 @@ impl SiteChecker<'_> {
         if let Some(name) = handler.env.keys().find(named) {
             return Err(self.wrong(key("env"), format!("`{name}` is no name for a variable")));
         }
-        let instances =
-            self.positive(&key("instances"), handler.instances.unwrap_or(2 * workers))?;
+        let usual = if share.is_some() {
+            workers
+        } else {
+            2 * workers
+        };
+        let instances = self.positive(&key("instances"), handler.instances.unwrap_or(usual))?;
         if instances > 1024 {
             return Err(self.wrong(key("instances"), "must be at most 1024"));
         }
@@ -225,6 +271,7 @@ impl SiteChecker<'_> {
             heap: handler.heap_bytes,
             buffer: handler.buffer_bytes,
             body_bytes: handler.body_bytes.unwrap_or(limits.body_bytes),
+            share,
             recycle: handler.recycle,
             files: files.collect::<Result<_, _>>()?,
             log_lines: handler.log_lines,

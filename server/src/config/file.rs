@@ -138,6 +138,7 @@ pub(super) struct FileHandler {
     #[serde(default = "default_buffer")]
     pub(super) buffer_bytes: usize,
     pub(super) body_bytes: Option<u64>,
+    pub(super) share: Option<String>,
     #[serde(default)]
     pub(super) recycle: Recycle,
     #[serde(default)]
