@@ -18,8 +18,9 @@ use crate::value::Offset;
 use postern_gates::gate::STATUS_OK;
 use postern_gates::mask::SignalsBlocked;
 use postern_gates::upcall::{Job, Pool, PoolCounters, Resume};
-use postern_gates::{map, signal};
+use postern_gates::{map, signal, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -49,9 +50,7 @@ pub(crate) fn start(inner: &DomainInner) {
     let weak = Arc::downgrade(&arc);
     let_go(arc);
     // Whoever drops the last reference waits for their calls.
-    inner
-        .pointed_to
-        .store(true, std::sync::atomic::Ordering::SeqCst);
+    inner.pointed_to.store(true, Ordering::SeqCst);
     let threads = &inner.sandbox.threads;
     threads.join_finished();
     while let Ok(number) = threads.reserve() {
@@ -114,7 +113,7 @@ impl SandboxThread {
             .get()
             .unsigned_abs();
         while !job.is_over() && self.threads.enters(self.number, tid) {
-            let ended = catch_unwind(AssertUnwindSafe(|| self.enter(&job)));
+            let ended = catch_unwind(AssertUnwindSafe(|| enter(&self.domain, &job)));
             self.threads.left(self.number);
             match ended {
                 // The constructors run, or somebody has the domain for himself.
@@ -129,7 +128,7 @@ impl SandboxThread {
                     // Dropping it might panic.
                     std::mem::forget(panic);
                     job.done();
-                    self.with_domain(|inner| {
+                    with_domain(&self.domain, |inner| {
                         let life = inner.restarts.life();
                         inner.poison(life, false, false, FaultKind::Aborted);
                     });
@@ -137,45 +136,47 @@ impl SandboxThread {
                 }
             }
         }
-        // Whoever has these stacks next finds thread-local variables as they were at first.
-        self.with_domain(|inner| {
-            let index = postern_gates::thread::my_index_if_known();
-            let own = index.map(|index| inner.control.data_stack(index));
-            for stack in own.into_iter().chain(job.stack()) {
-                inner.instance.renew_stack_top(stack);
-            }
+        renew(&self.domain, &job);
+    }
+}
+
+fn with_domain<R>(domain: &Weak<DomainInner>, what: impl FnOnce(&DomainInner) -> R) -> Option<R> {
+    let inner = domain.upgrade()?;
+    let done = what(&inner);
+    let_go(inner);
+    Some(done)
+}
+
+/// The call of a job, on the calling thread, which has no reference to the domain meanwhile.
+pub(crate) fn enter(domain: &Weak<DomainInner>, job: &Job<'_>) -> Result<(), CallError> {
+    if let Some(argument) = job.argument() {
+        let entry = with_domain(domain, |inner| {
+            let signature = <fn(Offset) as call::FuncType>::signature();
+            inner.entry(job.function(), &signature)
         });
+        return call::run_with(&entry.ok_or(CallError::Closed)?, argument.into());
     }
-
-    fn with_domain<R>(&self, what: impl FnOnce(&DomainInner) -> R) -> Option<R> {
-        let inner = self.domain.upgrade()?;
-        let done = what(&inner);
-        let_go(inner);
-        Some(done)
+    let resume = with_domain(domain, |inner| {
+        let resume = Resume::of(&inner.control, job)?;
+        let _exchange = fork::lock(&EXCHANGE);
+        resume.exchange_stacks();
+        Some(resume)
+    });
+    let resume = resume.flatten().ok_or(CallError::Closed)?;
+    match resume.call().status {
+        STATUS_OK => Ok(()),
+        _ => Err(call::failed()),
     }
+}
 
-    fn enter(&self, job: &Job<'_>) -> Result<(), CallError> {
-        match job.argument() {
-            Some(argument) => {
-                let entry = self.with_domain(|inner| {
-                    let signature = <fn(Offset) as call::FuncType>::signature();
-                    inner.entry(job.function(), &signature)
-                });
-                call::run_with(&entry.ok_or(CallError::Closed)?, argument.into())
-            }
-            None => {
-                let resume = self.with_domain(|inner| {
-                    let resume = Resume::of(&inner.control, job)?;
-                    let _exchange = fork::lock(&EXCHANGE);
-                    resume.exchange_stacks();
-                    Some(resume)
-                });
-                let resume = resume.flatten().ok_or(CallError::Closed)?;
-                match resume.call().status {
-                    STATUS_OK => Ok(()),
-                    _ => Err(call::failed()),
-                }
-            }
+/// Whoever has the calling thread's data stack, or the job's, next, finds thread-local variables as
+/// they were at first.
+pub(crate) fn renew(domain: &Weak<DomainInner>, job: &Job<'_>) {
+    with_domain(domain, |inner| {
+        let index = thread::my_index_if_known();
+        let own = index.map(|index| inner.control.data_stack(index));
+        for stack in own.into_iter().chain(job.stack()) {
+            inner.instance.renew_stack_top(stack);
         }
-    }
+    });
 }

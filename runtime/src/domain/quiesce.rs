@@ -178,7 +178,7 @@ impl DomainInner {
     }
 
     /// The same, of those of its pool only.
-    pub(super) fn end_pool(&self) -> Option<Stopped<'_>> {
+    pub(crate) fn end_pool(&self) -> Option<Stopped<'_>> {
         self.end_list(&self.sandbox.threads)
     }
 
