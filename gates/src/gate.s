@@ -401,6 +401,10 @@ GLOBAL postern_full
 775:
     CLEAR_SCALARS
     call    r11
+    # Where the resume gate's calls return to, too (`upcall/resume.s`).
+    .globl  postern_full_back
+    .hidden postern_full_back
+postern_full_back:
     THREAD  r10
     mov     rsp, fs:[r10 + {T_FRAME}]
     # Up to here rsp may be in a small stack of ours, where a handler of the host's that uses the

@@ -21,6 +21,10 @@ pub const PANIC: u32 = 8;
 pub const KILL: u32 = 9;
 /// The handler of an upcall called a service that handlers may not call.
 pub const NOT_IN_UPCALLS: u32 = 10;
+/// It did, and no thread of its domain's had room for one more handler that waits.
+pub const NO_SANDBOX_THREAD: u32 = 11;
+/// It did, deeper in calls than a handler that waits may be.
+pub const TOO_DEEP_TO_WAIT: u32 = 12;
 
 /// Innermost return addresses that are kept.
 pub const BACKTRACE: usize = 32;

@@ -180,7 +180,7 @@ fn own_stack_bounds() -> Option<Bounds> {
 
 impl Extra {
     /// The control stack of the runtime's own (lowest usable address, top), made at first use.
-    pub(super) fn own_stack(&mut self) -> Result<(u64, u64), Refusal> {
+    pub(crate) fn own_stack(&mut self) -> Result<(u64, u64), Refusal> {
         // A page without access stands on either side.
         let bounds = |memory: &Mapping| {
             let (start, bytes) = (memory.address() as u64, memory.bytes() as u64);

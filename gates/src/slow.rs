@@ -144,6 +144,31 @@ pub fn make_ready(entry: &Entry) -> Result<(), Refusal> {
     }
 }
 
+/// Plans a call of an entry that goes through the full gate, and publishes it, where nobody is
+/// asked for another way in: for the resume gate.
+#[cfg(feature = "linux")]
+pub(crate) fn begin_full(thread: &Thread, entry: &Entry, frame: u64) -> Result<(), Refusal> {
+    if let Some(refusal) = from_handler(thread, frame) {
+        return Err(refusal);
+    }
+    thread.deciding.store(1, Ordering::Relaxed);
+    let decision = decide(thread, entry, frame);
+    thread.deciding.store(0, Ordering::Relaxed);
+    if decision.is_err() {
+        register::leave(thread);
+    }
+    decision.map(drop)
+}
+
+/// Takes back what [`begin_full`] has published, for this reason.
+#[cfg(feature = "linux")]
+pub(crate) fn take_back(thread: &Thread, refusal: Refusal) -> Refusal {
+    bring_back_host(thread);
+    leave(thread);
+    register::leave(thread);
+    refusal
+}
+
 fn decide(thread: &Thread, entry: &Entry, frame: u64) -> Result<u32, Refusal> {
     if thread.extra.load(Ordering::Relaxed).is_null() {
         register::register(thread, frame)?;

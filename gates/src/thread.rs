@@ -320,6 +320,13 @@ pub fn my_index() -> usize {
     current().index()
 }
 
+/// The same, if it has called one.
+pub fn my_index_if_known() -> Option<usize> {
+    let thread = current();
+    let known = !thread.extra.load(Ordering::Relaxed).is_null();
+    known.then(|| thread.index())
+}
+
 impl Thread {
     /// The thread's heap part. Panics unless registered.
     #[allow(clippy::mut_from_ref)]

@@ -32,14 +32,25 @@
 //! domain is poisoned by one word. Upcalls do not nest: the signal is blocked. Calls of domains by
 //! an upcall's services are refused (`Thread::deciding`), and only services may be called that the
 //! host has named (`upcall.s`).
+//!
+//! A handler that calls another one is ended; or if its domain has threads for that, it is
+//! suspended where it calls ([`suspended`]), waits for one of them ([`pool`]), and goes on there as
+//! an ordinary call ([`resume`]). For the interrupted thread it has returned.
 
 pub(crate) mod clock;
 pub(crate) mod gate;
 mod mailbox;
+mod pool;
+pub(crate) mod resume;
+mod suspended;
 
 #[cfg(feature = "testing")]
 pub use gate::bounds;
 pub use mailbox::{EndedUpcall, Mailbox, Posted, UpcallCounters};
+pub use pool::{Job, Pool, PoolCounters};
+pub use resume::Resume;
+#[cfg(feature = "testing")]
+pub use resume::resume_bounds;
 
 use super::above::above;
 use super::block::Block;
@@ -51,6 +62,7 @@ use super::host::{MXCSR_DEFAULT, X87_CONTROL};
 use super::lifecycle::Phase;
 use super::map::{self, Mapping};
 use super::mask::{self, FAULTS};
+use super::memory;
 use super::outcome::{self, RawFault, Refusal};
 use super::record::Record;
 use super::register;
@@ -67,6 +79,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicU64, fence};
 use std::time::Duration;
+use suspended::{PROMOTION, Promotion};
 use thiserror::Error;
 
 /// The event of a signal that brings none: of the kernel's own, whose code is the data.
@@ -224,10 +237,14 @@ struct Interrupted {
 struct State {
     /// First: [`Clock::of`] finds it there.
     clock: Clock,
+    /// Second: the gate finds it there.
+    promotion: Promotion,
     entry: Entry,
     /// Where the upcalls' data stack begins.
     stack: u32,
     mailbox: Arc<Mailbox>,
+    /// Where handlers wait that are suspended.
+    pool: Option<Arc<Pool>>,
     /// Which of its lives the domain is in.
     life: Box<dyn Fn() -> u64 + Send + Sync>,
     extra: *mut Extra,
@@ -243,6 +260,8 @@ struct State {
     /// What `clock.allowed` points to.
     _allowed: Box<[u8]>,
 }
+
+const _: () = assert!(offset_of!(State, promotion) == PROMOTION);
 
 /// What is kept of the interrupted thread besides its frame and its words.
 #[derive(Default)]
@@ -502,6 +521,27 @@ impl State {
         self.mailbox.skipped.fetch_add(1, Relaxed);
     }
 
+    /// Puts the handler that the gate has suspended into the pool. False if there is no room.
+    fn promote(&mut self, thread: &Thread) -> bool {
+        let Some(pool) = &self.pool else {
+            return false;
+        };
+        let (rsp, frame) = (self.promotion.rsp, thread.frame.load(Relaxed));
+        // Below the frame is the gate's own return address.
+        let calls = ((frame - rsp) / 8 - 1) as usize;
+        let registers = self.promotion.registers;
+        let spare = pool.suspend(self.entry.offset(), self.stack, |handler| {
+            handler.registers = registers;
+            handler.calls = calls as u32;
+            for (k, place) in handler.returns[..calls].iter_mut().enumerate() {
+                // SAFETY: between the handler's stack pointer and the frame.
+                *place = unsafe { memory::host_word(frame - 16 - 8 * k as u64) } as u32;
+            }
+        });
+        self.stack = spare.unwrap_or(self.stack);
+        spare.is_some()
+    }
+
     /// The upcall's call begins; the interrupted one waits, if it was to be seen.
     fn push(&mut self, thread: &Thread) {
         let phase = thread.call_state.own();
@@ -674,6 +714,26 @@ unsafe extern "C" fn go_on(state: *mut c_void) -> ! {
     state.rest(thread::current())
 }
 
+/// Where the gate goes on when it has suspended a handler: for the thread, the upcall is over.
+///
+/// # Safety
+/// Called by the upcall gate, on the upcalls' control stack, below the handler's return addresses.
+unsafe extern "C" fn suspend(thread: &Thread) -> ! {
+    // SAFETY: whoever had it has called the gate, which does not return to it.
+    let Some(state) = (unsafe { state(thread) }) else {
+        unreachable!("an upcall runs only while its thread is attached");
+    };
+    if !state.promote(thread) {
+        let kind = outcome::NO_SANDBOX_THREAD;
+        thread.abort_kind.store(kind, Relaxed);
+        ended(thread);
+    }
+    state.mailbox.promoted.fetch_add(1, Relaxed);
+    state.pop(thread);
+    // SAFETY: what is on that stack is the handler's no more: it was copied.
+    unsafe { gate::postern_upcall_switch((&raw mut *state).cast(), state.places.top(), go_on) }
+}
+
 /// The way out of upcalls that were ended, by whatever: from `postern_aborted`, on the upcalls'
 /// control stack.
 pub(crate) fn ended(thread: &Thread) -> ! {
@@ -749,9 +809,9 @@ pub struct Attached {
 impl Attached {
     /// Attaches the calling thread to the function of two integers at `offset`, with a data stack
     /// that begins at `stack` and is nobody else's. The services for whose number `allows` says so
-    /// are those that handlers may call: they neither allocate nor take locks. `life` says which
-    /// of its lives the domain is in, and is as careful. Handlers run for at most once to twice
-    /// `longest`.
+    /// are those that handlers may call: they neither allocate nor take locks. A handler that calls
+    /// another one goes on in the domain's `pool`, if there is one. `life` says which of its lives
+    /// the domain is in, and is as careful. Handlers run for at most once to twice `longest`.
     ///
     /// # Errors
     /// [`AttachError`]
@@ -760,6 +820,7 @@ impl Attached {
         (offset, stack): (u32, u32),
         allows: impl Fn(usize) -> bool,
         longest: Duration,
+        pool: Option<Arc<Pool>>,
         life: impl Fn() -> u64 + Send + Sync + 'static,
     ) -> Result<Attached, AttachError> {
         let thread = thread::current();
@@ -821,9 +882,14 @@ impl Attached {
         let control = entry.control();
         let state = Box::new(State {
             clock,
+            promotion: Promotion {
+                suspend: pool.as_ref().map(|_| suspend as _),
+                ..Promotion::default()
+            },
             entry,
             stack,
             mailbox: mailbox.clone(),
+            pool,
             life: Box::new(life),
             extra: Box::into_raw(extra),
             checked: signal::generation(),
@@ -859,11 +925,20 @@ fn signature() -> Signature {
     "v(il)".parse().expect("a signature")
 }
 
-impl Drop for Attached {
-    fn drop(&mut self) {
+impl Attached {
+    /// The thread takes no upcalls any more: where the data stack begins that handlers had last.
+    pub fn detach(mut self) -> u32 {
+        self.end()
+    }
+
+    fn end(&mut self) -> u32 {
+        let state = std::mem::replace(&mut self.state, std::ptr::null_mut());
+        if state.is_null() {
+            return 0;
+        }
         let upcall = &thread::current().upcall;
         // A thread that was unregistered, or forked, has it taken away already.
-        let _ = upcall.compare_exchange(self.state.cast(), std::ptr::null_mut(), SeqCst, SeqCst);
+        let _ = upcall.compare_exchange(state.cast(), std::ptr::null_mut(), SeqCst, SeqCst);
         self.mailbox.close();
         if self.control.generation() == self.generation {
             self.control.stacks_given.fetch_sub(1, SeqCst);
@@ -871,8 +946,15 @@ impl Drop for Attached {
         // SAFETY: made by `new`, and from here on no signal finds it: only this thread's handler
         // looked there. With it goes what its extra holds.
         unsafe {
-            let state = Box::from_raw(self.state);
+            let state = Box::from_raw(state);
             drop(Box::from_raw(state.extra));
+            state.stack
         }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.end();
     }
 }

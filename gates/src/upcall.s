@@ -93,8 +93,10 @@ postern_upcall_closed:
     mov     eax, 1
     jmp     5b
 
-# Where a handler's gate slots lead instead of to the service gate: a service that handlers may not
-# call ends the upcall. r11d = slot number, as there.
+# Where a handler's gate slots lead instead of to the service gate. r11d = slot number, as there. A
+# service that handlers may not call ends the upcall; or if the domain has threads of its own for
+# that, the handler is suspended: its registers are kept, which with the data stack and the return
+# addresses above rsp are all that it has, and `U_SUSPEND` goes on, below them on this stack.
     .p2align 4
     .globl  postern_upcall_service
     .hidden postern_upcall_service
@@ -104,7 +106,36 @@ postern_upcall_service:
     mov     rax, [rax + {U_ALLOWED}]
     cmp     byte ptr [rax + r11], 0
     jne     postern_service
+    mov     rax, fs:[r10 + {T_UPCALL}]
+    cmp     qword ptr [rax + {U_SUSPEND}], 0
+    je      7f
+    mov     [rax + {U_RSP}], rsp
+    mov     [rax + {U_SERVICE}], r11
+    mov     r11, fs:[r10 + {T_FRAME}]
+    sub     r11, rsp
+    cmp     r11, {DEEPEST}
+    ja      8f
+    .set    at, {U_INTEGERS}
+    .irp    r, rdi, rsi, rdx, rcx, r8, r9, rbx, rbp, r12, r13, r14, r15
+    mov     [rax + at], \r
+    .set    at, at + 8
+    .endr
+    .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
+    movups  [rax + {U_FLOATS} + 16 * \n], xmm\n
+    .endr
+    # The call is over: nobody ends it any more.
+    mov     dword ptr fs:[r10 + {T_CALL_STATE}], {LEAVING}
+    cld
+    and     rsp, -16
+    mov     rdi, r10
+    add     rdi, fs:0
+    call    [rax + {U_SUSPEND}]
+    ud2
+7:
     mov     dword ptr fs:[r10 + {T_ABORT_KIND}], {KIND_NOT_ALLOWED}
+    jmp     postern_aborted
+8:
+    mov     dword ptr fs:[r10 + {T_ABORT_KIND}], {KIND_TOO_DEEP}
     jmp     postern_aborted
     .globl  postern_upcall_service_end
     .hidden postern_upcall_service_end

@@ -51,11 +51,11 @@ pub use postern_runtime::{
     Grant, Grants, HotWindow, Image, InstantiateError, Limits, LoadError, MapError, MemoryError,
     MemoryTable, Metrics, Offset, Output, Pages, PeerError, PeerExport, Perf, Placement, Poison,
     Posted, Prot, Question, ReadError, Registers, Reluctance, Repossession, RevokeError, Revoked,
-    Row, Service, ServiceSet, ShareError, Shared, SharedPage, Signature, StartError, SymbolError,
-    SystemLimit, TableDomain, TableError, Type, Upcall, UpcallCounters, UpcallSender, Value,
-    Violation, Visit, broker_state, brokers, clear_last_error, handle_signal, hot_domain,
-    hot_window, init, input, last_error, memory_table, metrics, nesting, rearm, set_last_error,
-    socket_of, termination, unsupported, unwind, with_state,
+    Row, SandboxCounters, Service, ServiceSet, ShareError, Shared, SharedPage, Signature,
+    StartError, SymbolError, SystemLimit, TableDomain, TableError, Type, Upcall, UpcallCounters,
+    UpcallSender, Value, Violation, Visit, broker_state, brokers, clear_last_error, handle_signal,
+    hot_domain, hot_window, init, input, last_error, memory_table, metrics, nesting, rearm,
+    set_last_error, socket_of, termination, unsupported, unwind, with_state,
 };
 pub use postern_supervision::{
     BackOff, Lendable, Module, ModuleBuilder, ModuleCounters, ModuleEvent, ModuleFunc, Pool,

@@ -31,6 +31,7 @@ use crate::own_threads::state::OwnThreads;
 use crate::placement::PlacementState;
 use crate::restart::Restarts;
 use crate::revoke::Repossessions;
+use crate::sandbox_threads::state::SandboxThreads;
 use crate::service::Services;
 use crate::signature;
 use crate::system::System;
@@ -85,6 +86,8 @@ pub struct Parts {
     pub(crate) system: Arc<System>,
     /// Threads that its extension started.
     pub(crate) threads: Arc<OwnThreads>,
+    /// Threads for handlers that wait.
+    pub(crate) sandbox: SandboxThreads,
     pub(crate) place: PlacementState,
     pub(crate) repossessions: Repossessions,
     pub(crate) restarts: Restarts,

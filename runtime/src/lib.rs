@@ -35,6 +35,7 @@ pub mod restart;
 mod revoke;
 #[cfg(test)]
 mod sample;
+mod sandbox_threads;
 mod service;
 mod share;
 pub mod signature;
@@ -74,7 +75,9 @@ pub use postern_gates::machine::termination;
 pub use postern_gates::map::without_reserve;
 pub use postern_gates::map::{MapError, SystemLimit};
 pub use postern_gates::peer::PeerError;
-pub use postern_gates::upcall::{AttachError, Posted, UpcallCounters};
+pub use postern_gates::upcall::{
+    AttachError, PoolCounters as SandboxCounters, Posted, UpcallCounters,
+};
 pub use postern_gates::window::{HotWindow, hot_window};
 pub use postern_image::input::{self, ReadError};
 pub use postern_image::{Signature, Type};

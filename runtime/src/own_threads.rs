@@ -12,6 +12,7 @@ use crate::call;
 use crate::domain::{Domain, DomainInner, of};
 use crate::error::CallError;
 use crate::fault::FaultKind;
+use crate::image::ImageInner;
 use crate::service::{Caller, Services, ending};
 use crate::value::Offset;
 use mine::Belonging;
@@ -19,6 +20,7 @@ use postern_gates::entry::Entry;
 use postern_gates::machine::{self, Slept};
 use postern_gates::map;
 use postern_gates::mask::SignalsBlocked;
+use postern_gates::upcall::Pool;
 use postern_gates::{outcome, signal, slow};
 use state::{OwnThreads, ProgramEnd, Refused};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,11 +43,16 @@ const STARTING: u32 = 0;
 const READY: u32 = 1;
 const FAILED: u32 = 2;
 
+/// The service by which an extension has a function called by a thread of its domain's pool.
+pub(crate) const SPAWN: &str = "__postern_spawn";
+
 /// The services of one domain.
 pub(crate) struct ThreadServices {
     threads: Arc<OwnThreads>,
     /// Set once the domain is there.
     domain: OnceLock<Weak<DomainInner>>,
+    /// The same: its pool, if it has one, and whose functions that calls.
+    pool: OnceLock<(Arc<Pool>, Arc<ImageInner>)>,
 }
 
 impl ThreadServices {
@@ -54,12 +61,16 @@ impl ThreadServices {
         Arc::new(ThreadServices {
             threads: threads.clone(),
             domain: OnceLock::new(),
+            pool: OnceLock::new(),
         })
     }
 
     /// Says whose they are.
     pub(crate) fn belong_to(&self, domain: &Arc<DomainInner>) {
         let _ = self.domain.set(Arc::downgrade(domain));
+        if let Some(pool) = &domain.sandbox.pool {
+            let _ = self.pool.set((pool.clone(), domain.image.clone()));
+        }
     }
 
     /// Offers the service with this name, if it is one of them.
@@ -73,6 +84,12 @@ impl ThreadServices {
                 name,
                 move |_: &Caller<'_>, function: Offset, argument: Offset| {
                     own.start(function, argument)
+                },
+            ),
+            SPAWN => services.add(
+                name,
+                move |_: &Caller<'_>, function: Offset, argument: Offset| {
+                    own.spawn(function, argument)
                 },
             ),
             "__postern_thread_exit" => {
@@ -153,6 +170,21 @@ impl ThreadServices {
                 _ if ending() => return -libc::EINTR,
                 _ => machine::wait_at_most(&report, STARTING, SLICE),
             }
+        }
+    }
+
+    /// Has a thread of the domain's pool call `function` with `argument`: 0, or a negated error
+    /// number. Handlers of upcalls may call this: it takes no lock and allocates nothing.
+    fn spawn(&self, function: Offset, argument: Offset) -> i32 {
+        let Some((pool, image)) = self.pool.get() else {
+            return -libc::ENOSYS;
+        };
+        if !image.text.is_start(function.0) {
+            return -libc::EINVAL;
+        }
+        match pool.spawn(function.0, argument.0) {
+            true => 0,
+            false => -libc::EAGAIN,
         }
     }
 

@@ -5,11 +5,14 @@
 pub use postern_gates::bulk::{Vectors, choose as choose_memory_gate};
 
 use crate::domain::Domain;
+use crate::error::CallError;
+use crate::sandbox_threads;
 use postern_gates::bulk;
 use postern_gates::call_state::CallPhase;
 use postern_gates::gate::Label;
 use postern_gates::thread;
 use postern_gates::{outcome, signal};
+use std::sync::Arc;
 
 /// Names and addresses of the labels of `gate.s` and `bulk.s`, in ascending order of address.
 pub fn labels() -> Vec<(&'static str, usize)> {
@@ -91,6 +94,28 @@ pub use postern_gates::thread::extents as thread_extents;
 /// The signal that brings upcalls.
 pub fn upcall_signal() -> i32 {
     signal::upcall_signal()
+}
+
+/// Ends the threads of the domain's pool: what waits there waits for [`go_on`], until a reset.
+pub fn end_sandbox_threads(domain: &Domain) {
+    drop(domain.0.end_pool());
+}
+
+/// Goes on, on the calling thread, with what has waited longest in the domain's pool: how that
+/// ended, or `None` if nothing waits.
+pub fn go_on(domain: &Domain) -> Option<Result<(), CallError>> {
+    let pool = domain.0.sandbox.pool.clone()?;
+    let domain = Arc::downgrade(&domain.0);
+    let mut job = pool.take()?;
+    let ended = sandbox_threads::enter(&domain, &job);
+    job.done();
+    sandbox_threads::renew(&domain, &job);
+    Some(ended)
+}
+
+/// Addresses of the resume gate's first instruction and behind its last.
+pub fn resume_gate() -> (usize, usize) {
+    postern_gates::upcall::resume_bounds()
 }
 
 /// Addresses of the upcall gate's first instruction and behind its last.

@@ -6,8 +6,10 @@ pub(crate) mod attachments;
 use crate::call::{self, CallError, FuncType};
 use crate::domain::Domain;
 use crate::error::SymbolError;
+use crate::own_threads::SPAWN;
+use crate::sandbox_threads;
 use crate::signature;
-use postern_gates::outcome::NOT_IN_UPCALLS;
+use postern_gates::outcome::{NO_SANDBOX_THREAD, NOT_IN_UPCALLS, TOO_DEEP_TO_WAIT};
 use postern_gates::upcall::{AttachError, Attached, Mailbox, Posted, UpcallCounters};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -78,13 +80,17 @@ impl Upcall {
     /// [`AttachError`]
     pub fn attach(&self) -> Result<Attachment, AttachError> {
         let inner = &self.domain.0;
+        // A forked child has none yet.
+        sandbox_threads::start(inner);
         let stack = inner.instance.give_data_stack(inner.limits.threads)?;
         let life = inner.clone();
+        let spawn = inner.service_number(SPAWN).map(|number| number as usize);
         let attached = Attached::new(
             &inner.control,
             (self.offset, stack),
-            |number| self.services.contains(&number),
+            |number| self.services.contains(&number) || spawn == Some(number),
             self.longest,
+            inner.sandbox.pool.clone(),
             move || life.restarts.life(),
         );
         let attached = match attached {
@@ -101,7 +107,6 @@ impl Upcall {
         };
         Ok(Attachment {
             attached: Some(attached),
-            stack,
             sender,
         })
     }
@@ -111,7 +116,6 @@ impl Upcall {
 pub struct Attachment {
     /// `None` only while dropping.
     attached: Option<Attached>,
-    stack: u32,
     sender: UpcallSender,
 }
 
@@ -137,13 +141,15 @@ impl std::fmt::Debug for Attachment {
 
 impl Drop for Attachment {
     fn drop(&mut self) {
-        drop(self.attached.take());
+        let Some(attached) = self.attached.take() else {
+            return;
+        };
+        let stack = attached.detach();
         let domain = &self.sender.domain.0;
         domain.attachments.end(&self.sender.mailbox);
         // Whoever gets the stack next finds thread-local variables as they were at first.
-        let instance = &domain.instance;
-        instance.renew_stack_top(self.stack);
-        instance.take_data_stack(self.stack);
+        domain.instance.renew_stack_top(stack);
+        domain.instance.take_data_stack(stack);
     }
 }
 
@@ -171,10 +177,19 @@ impl UpcallSender {
     /// `on_fault`, logs and the rule of restarts, and the domain's other calls are ended.
     pub fn take_fault(&self) -> Option<CallError> {
         let ended = self.mailbox.take_fault()?;
-        let message = (ended.fault.kind == NOT_IN_UPCALLS).then(|| {
-            "the handler of an upcall called a service that it may not: `Upcall::allow` names those that it may"
-                .to_owned()
-        });
+        let message = match ended.fault.kind {
+            NOT_IN_UPCALLS => Some(
+                "the handler of an upcall called a service that it may not: `Upcall::allow` names those that it may, or `DomainBuilder::sandbox_threads` grants threads on which it waits",
+            ),
+            NO_SANDBOX_THREAD => Some(
+                "the handler of an upcall had to wait, and as many waited already as may: `DomainBuilder::sandbox_threads` grants more",
+            ),
+            TOO_DEEP_TO_WAIT => Some(
+                "the handler of an upcall had to wait, deeper in calls than one that waits may be",
+            ),
+            _ => None,
+        };
+        let message = message.map(str::to_owned);
         let inner = &self.domain.0;
         let (raw, life, closed) = (&ended.fault, ended.life, ended.closed);
         Some(call::fault(inner, raw, message, life, 0, closed))

@@ -7,6 +7,7 @@ use crate::gate::{FACT_COMMON, FACT_X87, FACT_XMM, FACT_YMM};
 use crate::outcome;
 use crate::thread::Thread;
 use crate::upcall::clock::Clock;
+use crate::upcall::suspended::{DEEPEST, PROMOTION, Promotion, Registers};
 use core::arch::global_asm;
 use core::mem::offset_of;
 
@@ -25,11 +26,18 @@ global_asm!(
     T_INSIDE_AT = const offset_of!(Thread, inside_at),
     T_UPCALL = const offset_of!(Thread, upcall),
     U_ALLOWED = const offset_of!(Clock, allowed),
+    U_SUSPEND = const PROMOTION + offset_of!(Promotion, suspend),
+    U_RSP = const PROMOTION + offset_of!(Promotion, rsp),
+    U_SERVICE = const PROMOTION + offset_of!(Promotion, registers) + offset_of!(Registers, service),
+    U_INTEGERS = const PROMOTION + offset_of!(Promotion, registers) + offset_of!(Registers, integers),
+    U_FLOATS = const PROMOTION + offset_of!(Promotion, registers) + offset_of!(Registers, floats),
+    DEEPEST = const DEEPEST,
     FACT_COMMON = const FACT_COMMON,
     FACT_X87 = const FACT_X87,
     FACT_XMM = const FACT_XMM,
     FACT_YMM = const FACT_YMM,
     KIND_NOT_ALLOWED = const outcome::NOT_IN_UPCALLS,
+    KIND_TOO_DEEP = const outcome::TOO_DEEP_TO_WAIT,
     INSIDE = const CallPhase::Inside as u32,
     LEAVING = const CallPhase::Leaving as u32,
 );

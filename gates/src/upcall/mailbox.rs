@@ -58,6 +58,8 @@ pub struct UpcallCounters {
     pub skipped: u64,
     /// Handlers that were ended.
     pub ended: u64,
+    /// Handlers that had to wait, and went on on a thread of their domain's.
+    pub promoted: u64,
 }
 
 /// Of one attachment.
@@ -72,6 +74,7 @@ pub struct Mailbox {
     dropped: AtomicU64,
     pub(super) skipped: AtomicU64,
     pub(super) ended: AtomicU64,
+    pub(super) promoted: AtomicU64,
     fault: KeptFault,
 }
 
@@ -179,6 +182,7 @@ impl Mailbox {
             dropped: self.dropped.load(Relaxed),
             skipped: self.skipped.load(Relaxed),
             ended: self.ended.load(Relaxed),
+            promoted: self.promoted.load(Relaxed),
         }
     }
 

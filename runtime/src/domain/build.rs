@@ -16,6 +16,7 @@ use crate::own_threads::ThreadServices;
 use crate::own_threads::state::OwnThreads;
 use crate::placement::{self, Placement, PlacementState};
 use crate::restart::{Clock, RestartRule, Restarts};
+use crate::sandbox_threads::{self, state::SandboxThreads};
 use crate::service::{Service, Services};
 use crate::signature;
 use crate::symbols;
@@ -112,6 +113,13 @@ impl DomainBuilder {
     /// Most threads at once that the extension may start: [`Limits::own_threads`].
     pub fn own_threads(mut self, most: u32) -> Self {
         self.limits.own_threads = most;
+        self
+    }
+
+    /// Threads for handlers that wait, and for functions that the extension spawns:
+    /// [`Limits::sandbox_threads`].
+    pub fn sandbox_threads(mut self, threads: u32) -> Self {
+        self.limits.sandbox_threads = threads;
         self
     }
 
@@ -319,6 +327,14 @@ impl DomainBuilder {
             inside,
         };
         instance.pin().furnish(&control, services.table(), &terms)?;
+        let stack = || instance.give_data_stack(self.limits.threads);
+        let sandbox = SandboxThreads::new(self.limits.sandbox_threads, stack);
+        let sandbox = sandbox.map_err(|_| {
+            let most = self.limits.sandbox_threads;
+            InstantiateError::Limits(format!(
+                "the window has no room for the data stacks of {most} sandbox threads: grant fewer, smaller stacks (`data_stack`) or less heap"
+            ))
+        })?;
         let number = control.number() as usize;
         let inner = Arc::new(DomainInner(Some(Box::new(Parts {
             image,
@@ -332,6 +348,7 @@ impl DomainBuilder {
             services,
             system,
             threads,
+            sandbox,
             place: PlacementState::new(self.placement, stays),
             repossessions: Default::default(),
             restarts: Restarts::new(self.restart, self.clock, number),
@@ -357,6 +374,7 @@ impl DomainBuilder {
             None => inner.initialise(Phase::Open),
         }
         .map_err(InstantiateError::Initialisation)?;
+        sandbox_threads::start(&inner);
         Ok(Domain(inner))
     }
 }

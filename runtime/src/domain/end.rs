@@ -13,6 +13,7 @@ impl Drop for DomainInner {
         }
         if !self.ending.swap(true, Ordering::SeqCst) {
             self.control.lifecycle().close();
+            drop(self.end_pool());
             if self.pointed_to.load(Ordering::SeqCst) {
                 // C function pointers and peers hold no reference: their calls may be inside.
                 self.drain();

@@ -17,6 +17,7 @@ use super::{Busy, DomainInner};
 use crate::common::header::{CommonPhase, Header, SEATS, Why};
 use crate::common::ledger::CommonTally;
 use crate::common::memory::{Seat, TurnOf};
+use crate::sandbox_threads;
 use postern_gates::lifecycle::Phase;
 use postern_gates::outcome;
 use std::sync::Arc;
@@ -201,14 +202,14 @@ impl DomainInner {
         if self.control.lifecycle().now() == Phase::Closed && !self.occupied() {
             return say(true);
         }
-        let unchanged = self.threads.stop();
-        if self.threads.run() && self.occupied_by_host() {
+        let unchanged = self.stop_threads();
+        if self.threads_run() && self.occupied_by_host() {
             return say(false);
         }
         let stopped = self.end_threads();
         let mut said = false;
         let done = self.exclusive_from(None, |inner, before| {
-            if inner.threads.any_entered() {
+            if inner.any_entered() {
                 return Ok(before);
             }
             said = true;
@@ -226,6 +227,7 @@ impl DomainInner {
             }
             inner.restarts.begin();
             inner.threads.begin_anew();
+            inner.sandbox.begin_anew();
             inner.system.reset();
             inner.repossessions.clear();
             inner.instance.refresh_own(&inner.instance.pin())?;
@@ -235,6 +237,7 @@ impl DomainInner {
             })
         });
         drop((unchanged, stopped));
+        sandbox_threads::start(self);
         if done.is_err() || !said {
             say(false);
         }

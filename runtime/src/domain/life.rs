@@ -7,6 +7,7 @@ use crate::common::header::{CommonPhase, Why};
 use crate::common::memory::TurnOf;
 use crate::error::CallError;
 use crate::own_threads::mine;
+use crate::sandbox_threads;
 use postern_gates::lifecycle::Phase;
 use std::sync::Arc;
 
@@ -88,17 +89,17 @@ impl DomainInner {
     /// static constructors fail, the domain is poisoned.
     pub(crate) fn start_again(&self, from: Option<Phase>) -> Result<(), Busy> {
         // Threads of its own end with the program, unless it is to go on. None starts meanwhile.
-        let unchanged = self.threads.stop();
-        if self.threads.run()
+        let unchanged = self.stop_threads();
+        if self.threads_run()
             && (mine::number_of(&self.threads).is_some() || self.occupied_by_host())
         {
             return Err(Busy);
         }
         let stopped = self.end_threads();
         let mut enters = false;
-        self.exclusive_from(from, |inner, before| {
+        let done = self.exclusive_from(from, |inner, before| {
             // Only where the caller could not wait for a thread that was about to.
-            enters = inner.threads.any_entered();
+            enters = inner.any_entered();
             if enters {
                 return Ok(before);
             }
@@ -111,6 +112,7 @@ impl DomainInner {
             }
             inner.restarts.begin();
             inner.threads.begin_anew();
+            inner.sandbox.begin_anew();
             inner.system.reset();
             inner.repossessions.clear();
             inner.return_my_data_stack();
@@ -131,7 +133,10 @@ impl DomainInner {
                 Ok(()) => Phase::Open,
                 Err(_) => Phase::Poisoned,
             })
-        })?;
+        });
+        // Those of the pool ended with the others.
+        sandbox_threads::start(self);
+        done?;
         if enters { Err(Busy) } else { Ok(()) }
     }
 }

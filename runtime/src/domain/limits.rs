@@ -27,6 +27,10 @@ pub struct Limits {
     /// Threads that the extension may have started and that run at once: threads of the process,
     /// each with a stack there and a data stack in the window. Default: 0.
     pub own_threads: u32,
+    /// Threads of the process that go on with handlers that wait, and call what the extension
+    /// spawns: they are there as long as the domain, and count among `threads` like the data stacks
+    /// of those handlers. Default: 0.
+    pub sandbox_threads: u32,
 }
 
 impl Default for Limits {
@@ -39,6 +43,7 @@ impl Default for Limits {
             call_depth: None,
             threads: 4096,
             own_threads: 0,
+            sandbox_threads: 0,
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{Busy, Domain, DomainInner};
 use crate::common::header::Why;
 use crate::fault::FaultKind;
 use crate::own_threads::mine;
-use crate::own_threads::state::Stopped;
+use crate::own_threads::state::{OwnThreads, Stopped};
 use postern_gates::control::Control;
 use postern_gates::inside::{self, Target};
 use postern_gates::lifecycle::Phase;
@@ -151,23 +151,54 @@ impl DomainInner {
         }
     }
 
-    /// Ends the threads that the extension started, and waits until they are gone: until they have
+    /// The lists of the domain's own threads: those that its extension started, and those of its
+    /// pool.
+    fn lists(&self) -> [&OwnThreads; 2] {
+        [&self.threads, &self.sandbox.threads]
+    }
+
+    /// None of its own threads begins for as long as what is returned is there.
+    pub(crate) fn stop_threads(&self) -> [Option<Stopped<'_>>; 2] {
+        self.lists().map(|threads| threads.stop())
+    }
+
+    /// Whether there are any.
+    pub(crate) fn threads_run(&self) -> bool {
+        self.lists().iter().any(|threads| threads.run())
+    }
+
+    /// Whether one is inside or about to enter.
+    pub(crate) fn any_entered(&self) -> bool {
+        self.lists().iter().any(|threads| threads.any_entered())
+    }
+
+    /// Ends the domain's own threads, those of one list after those of the other.
+    pub(crate) fn end_threads(&self) -> [Option<Stopped<'_>>; 2] {
+        self.lists().map(|threads| self.end_list(threads))
+    }
+
+    /// The same, of those of its pool only.
+    pub(crate) fn end_pool(&self) -> Option<Stopped<'_>> {
+        self.end_list(&self.sandbox.threads)
+    }
+
+    /// Ends the threads of a list, and waits until they are gone: until they have
     /// left the domain, and then a moment more, because on their way out code of the host's may
     /// run, which may wait for the caller. That no thread does which another waits for, either: one
     /// that is inside a call, or is an extension's itself, waits a moment at most. None starts
     /// while what is returned is there.
-    pub(crate) fn end_threads(&self) -> Option<Stopped<'_>> {
+    fn end_list<'a>(&self, threads: &'a OwnThreads) -> Option<Stopped<'a>> {
         const MOMENT: Duration = Duration::from_secs(1);
         const LOOK: Duration = Duration::from_millis(1);
-        let threads = &self.threads;
         let stopped = threads.stop()?;
         stopped.tell_all();
-        let me = mine::number_of(threads);
+        let me = mine::number_of(&self.threads);
         let bounded = mine::is_own() || stale::nesting() > 0;
         let mut outside_since = None;
         while threads.run() {
             let seen = threads.changes();
-            self.end_own(outcome::EXIT);
+            self.sandbox.wake();
+            self.end_these(threads, outcome::EXIT);
             if me.is_some() {
                 return Some(stopped);
             }
@@ -183,22 +214,23 @@ impl DomainInner {
         Some(stopped)
     }
 
-    /// Whether a thread is inside that the extension did not start.
+    /// Whether a thread is inside that is not the domain's own.
     pub(super) fn occupied_by_host(&self) -> bool {
+        let changes = || self.lists().map(|threads| threads.changes());
         loop {
-            let seen = self.threads.changes();
-            let tids = self.threads.tids();
+            let seen = changes();
+            let tids = self.lists().map(|threads| threads.tids()).concat();
             let occupied = self.occupied_by(|t| !tids.contains(&t.tid()));
             // Otherwise it may be one that began meanwhile.
-            if !occupied || self.threads.changes() == seen {
+            if !occupied || changes() == seen {
                 return occupied;
             }
         }
     }
 
-    /// Asks the threads that the extension started to end their calls.
-    fn end_own(&self, kind: u32) {
-        let tids = self.threads.tids();
+    /// Asks the threads of a list to end their calls.
+    fn end_these(&self, threads: &OwnThreads, kind: u32) {
+        let tids = threads.tids();
         machine::barrier();
         self.end_inside(kind, |t| tids.contains(&t.tid()));
     }

@@ -12,6 +12,8 @@ struct Mine {
     threads: Arc<OwnThreads>,
     domain: Weak<DomainInner>,
     number: u64,
+    /// Of a thread of the domain's pool: the list on which it is, and its number there.
+    pool: Option<(Arc<OwnThreads>, u64)>,
     /// System calls in which it is, each with a reference to the domain in hand.
     holds: Cell<u32>,
 }
@@ -32,10 +34,31 @@ impl Belonging {
         domain: Weak<DomainInner>,
         number: u64,
     ) -> Belonging {
+        Belonging::new(threads, domain, number, None)
+    }
+
+    /// To this one, as a thread of its pool, on this list, under this number there. Its extension
+    /// has started others, or none.
+    pub(crate) fn to_pool(
+        threads: Arc<OwnThreads>,
+        domain: Weak<DomainInner>,
+        list: (Arc<OwnThreads>, u64),
+    ) -> Belonging {
+        // None that the extension started has this number.
+        Belonging::new(threads, domain, u64::MAX, Some(list))
+    }
+
+    fn new(
+        threads: Arc<OwnThreads>,
+        domain: Weak<DomainInner>,
+        number: u64,
+        pool: Option<(Arc<OwnThreads>, u64)>,
+    ) -> Belonging {
         let mine = Mine {
             threads,
             domain,
             number,
+            pool,
             holds: Cell::new(0),
         };
         MINE.with(|place| *place.borrow_mut() = Some(Box::new(mine)));
@@ -70,7 +93,10 @@ pub(crate) fn has_left() {
         if let Some(mine) = &*place.borrow()
             && stale::nesting() == 0
         {
-            mine.threads.left(mine.number);
+            match &mine.pool {
+                Some((list, number)) => list.left(*number),
+                None => mine.threads.left(mine.number),
+            }
         }
     });
 }

@@ -165,6 +165,13 @@ impl OwnThreads {
         })
     }
 
+    /// Whether the thread with this number may enter, when there is something to enter for.
+    pub(crate) fn may_enter(&self, number: u64) -> bool {
+        let list = fork::lock(&self.list);
+        let found = list.threads.iter().find(|t| t.number == number);
+        found.is_some_and(|thread| !thread.told)
+    }
+
     /// The thread is not inside any more, or was not let in.
     pub(crate) fn left(&self, number: u64) {
         self.change(|list| {

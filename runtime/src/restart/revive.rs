@@ -47,7 +47,7 @@ impl DomainInner {
                     Outlook::Rests(left) => return Err(Refusal::Resting(left)),
                     Outlook::Stays => return Err(Refusal::Poisoned),
                     // Waited for like others who are inside: `start_again` has no limit of time.
-                    Outlook::Now if self.threads.any_entered() => {}
+                    Outlook::Now if self.any_entered() => {}
                     Outlook::Now if self.start_again(Some(Phase::Poisoned)).is_ok() => {
                         self.restarts.done.fetch_add(1, Ordering::Relaxed);
                         tracing::info!(domain = %self.name, "restarted after a fault");

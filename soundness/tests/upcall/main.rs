@@ -72,7 +72,9 @@ fn main() {
     }
     println!("{upcalls} upcalls, and everything as it was");
     if only.as_ref().is_none_or(|name| "ends" == name) {
-        ends();
+        for suspended in [false, true] {
+            ends(suspended);
+        }
     }
     if only.is_some() {
         return;
@@ -92,7 +94,7 @@ fn main() {
 static SERVED: AtomicU64 = AtomicU64::new(0);
 
 /// The handler: calls the service with the event, which comes back; faults, or fills all registers.
-fn handler() -> Domain {
+fn handler(threads: u32) -> Domain {
     let mut text = fixture::CALL_SLOT.to_vec();
     // cmp $FAULT, %eax; jne over the next; ud2
     text.extend([0x83, 0xf8, FAULT as u8, 0x75, 2, 0x0f, 0x0b]);
@@ -123,23 +125,33 @@ fn handler() -> Domain {
             SERVED.fetch_add(1, Ordering::Relaxed);
             event
         })
+        .sandbox_threads(threads)
         .build()
         .unwrap()
 }
 
-/// What the child does between calls.
-fn between(report: &Report, attached: &mut Option<(Domain, Attachment)>) {
+/// What the child does between calls. Handlers may call their service, or are suspended there, and
+/// go on here.
+fn between(report: &Report, attached: &mut Option<(Domain, Attachment)>, suspended: bool) {
     let (domain, attachment) = attached.get_or_insert_with(|| {
-        let domain = handler();
+        let domain = handler(suspended.into());
         // Nothing but the debugger interferes.
-        let upcall = domain.upcall("f").unwrap().longest(HOUR);
-        // SAFETY: the service adds to a number.
-        let attachment = unsafe { upcall.allow("s") }.attach().unwrap();
+        let mut upcall = domain.upcall("f").unwrap().longest(HOUR);
+        if !suspended {
+            // SAFETY: the service adds to a number.
+            upcall = unsafe { upcall.allow("s") };
+        }
+        let attachment = upcall.attach().unwrap();
+        testing::end_sandbox_threads(&domain);
         (domain, attachment)
     });
     if domain.is_poisoned() {
         attachment.take_fault().expect("why it is poisoned");
         domain.reset().expect("nobody is inside");
+        testing::end_sandbox_threads(domain);
+    }
+    while let Some(ended) = testing::go_on(domain) {
+        ended.expect("it goes on as ever");
     }
     let counters = attachment.counters();
     let (extents, except) = testing::thread_extents();
@@ -148,7 +160,7 @@ fn between(report: &Report, attached: &mut Option<(Domain, Attachment)>) {
         r.upcalls.extents = extents;
         r.upcalls.except = except;
         r.upcalls.counts = [
-            counters.delivered,
+            counters.delivered + counters.promoted,
             counters.ended,
             counters.skipped,
             SERVED.load(Ordering::Relaxed),
@@ -160,7 +172,7 @@ fn run(scenario: &'static Scenario, visited: &mut BTreeMap<&'static str, BTreeSe
     let report = Report::map();
     let life = || {
         let mut attached = None;
-        scenario.child_with(report, |report| between(report, &mut attached));
+        scenario.child_with(report, |report| between(report, &mut attached, false));
     };
     // SAFETY: this process has one thread; the parent never starts Postern.
     let child = unsafe { Debugger::fork(life) }.expect("fork");
@@ -214,14 +226,15 @@ fn run(scenario: &'static Scenario, visited: &mut BTreeMap<&'static str, BTreeSe
     tried
 }
 
-/// Asks for the end of a call at every instruction of an upcall.
-fn ends() {
+/// Asks for the end of a call at every instruction of an upcall, whose handler returns or is
+/// suspended.
+fn ends(suspended: bool) {
     let wanted = |s: &&Scenario| s.name == "service";
     let scenario = SCENARIOS.iter().find(wanted).expect("the scenario");
     let report = Report::map();
     let life = || {
         let mut attached = None;
-        scenario.child_with(report, |report| between(report, &mut attached));
+        scenario.child_with(report, |report| between(report, &mut attached, suspended));
     };
     // SAFETY: as in `run`.
     let child = unsafe { Debugger::fork(life) }.expect("fork");
@@ -272,8 +285,9 @@ fn ends() {
         }
     }
     assert!(ended[1] > 50 && ended[2] > 50, "{ended:?}");
+    let how = if suspended { "suspended" } else { "ends" };
     println!(
-        "ends: {} instructions, {} wishes, which ended {} upcalls and {} calls",
+        "{how}: {} instructions, {} wishes, which ended {} upcalls and {} calls",
         upcall.len(),
         ended[0],
         ended[1],

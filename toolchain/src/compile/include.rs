@@ -20,6 +20,10 @@ pub const HEADERS: &[(&str, &str)] = &[
         include_str!("../../include/postern/packet.h"),
     ),
     (
+        "postern/threads.h",
+        include_str!("../../include/postern/threads.h"),
+    ),
+    (
         "postern/kernel.h",
         include_str!("../../include/postern/kernel.h"),
     ),
