@@ -913,9 +913,8 @@ impl Attached {
             interrupted: None,
             kernel: Kernel::default(),
             direct: None,
-            // Who attaches late finds what nobody has taken.
-            look: sources.is_some(),
             sources,
+            look: false,
             running: None,
             again: false,
             _allowed: allowed,
@@ -923,13 +922,9 @@ impl Attached {
         // As for a data stack of the thread's calls: `inside::anybody` has the other half.
         control.stacks_given.fetch_add(1, SeqCst);
         fence(SeqCst);
-        let looks = state.look;
         let state = Box::into_raw(state);
         thread.upcall.store(state.cast(), SeqCst);
         mailbox.open(thread.tid());
-        if looks {
-            mailbox.ring();
-        }
         Ok(Attached {
             state,
             mailbox,

@@ -2,6 +2,9 @@
 //!
 //! Nothing here hangs on how long a wake-up takes: tests wait until what they count is there.
 #![allow(clippy::undocumented_unsafe_blocks)]
+mod acts;
+mod kinds;
+mod strangers;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -34,6 +37,30 @@ fn image() -> &'static Image {
                  ret
              loops: jmp loops
              traps: ud2
+             who: call __postern_upcall_client
+                 cltq
+                 movq %rax,%gs:last(,%eiz,1)
+                 ret
+             wakes: movl %esi,%edi
+                 call __postern_upcall_wake
+                 cltq
+                 movq %rax,%gs:last(,%eiz,1)
+                 ret
+             sends: movq %rsi,%rax
+                 shrq $32,%rax
+                 movl %esi,%edi
+                 movl %eax,%esi
+                 movl $77,%edx
+                 call __postern_upcall_send
+                 cltq
+                 movq %rax,%gs:last(,%eiz,1)
+                 ret
+             nices: movl %esi,%edi
+                 movl $7,%esi
+                 call __postern_upcall_nice
+                 cltq
+                 movq %rax,%gs:last(,%eiz,1)
+                 ret
              calls_of: movq %gs:calls(,%eiz,1),%rax
                  ret
              total_of: movq %gs:total(,%eiz,1),%rax
@@ -44,10 +71,19 @@ fn image() -> &'static Image {
                  ret
              order_of: movq %gs:order(,%eiz,1),%rax
                  ret";
-        let handlers = ["on", "other", "notes", "loops", "traps"].map(|name| (name, "v(IL)"));
+        let handlers = [
+            "on", "other", "notes", "loops", "traps", "who", "wakes", "sends", "nices",
+        ];
+        let handlers = handlers.map(|name| (name, "v(IL)"));
+        let acts = [
+            ("__postern_upcall_client", "i()"),
+            ("__postern_upcall_wake", "i(I)"),
+            ("__postern_upcall_send", "i(IIL)"),
+            ("__postern_upcall_nice", "i(Ii)"),
+        ];
         let looks = ["calls_of", "total_of", "last_of", "second_of", "order_of"];
         let exports = [&handlers[..], &looks.map(|name| (name, "L()"))[..]].concat();
-        code(&[], &exports, source).image()
+        code(&acts, &exports, source).image()
     });
     &IMAGE
 }

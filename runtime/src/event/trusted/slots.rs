@@ -34,6 +34,8 @@ const FREE: u64 = 0;
 const OPEN: u64 = 1;
 /// Whoever uses it may go on, and nobody else begins.
 const CLOSING: u64 = 2;
+/// It is being filled.
+const MADE: u64 = 3;
 const PHASE: u64 = 0xff;
 /// One more who uses it.
 const USER: u64 = 1 << 8;
@@ -69,10 +71,10 @@ pub(crate) enum By {
     Dispatcher,
 }
 
-#[derive(Default)]
 struct Slot {
     /// Phase, users, and in the upper half the generation.
     word: AtomicU64,
+    /// -1: it has none.
     descriptor: AtomicI32,
     /// What the descriptor is waited for.
     awaits: AtomicU32,
@@ -81,6 +83,20 @@ struct Slot {
     offset: AtomicU32,
     priority: AtomicU32,
     counters: [AtomicU64; COUNTERS],
+}
+
+impl Slot {
+    fn new() -> Slot {
+        Slot {
+            word: AtomicU64::new(FREE),
+            descriptor: AtomicI32::new(-1),
+            awaits: AtomicU32::new(0),
+            taking: AtomicU32::new(0),
+            offset: AtomicU32::new(0),
+            priority: AtomicU32::new(0),
+            counters: Default::default(),
+        }
+    }
 }
 
 const COUNTERS: usize = 6;
@@ -141,7 +157,7 @@ impl Slots {
         Ok(Slots {
             set: epoll::create(CreateFlags::CLOEXEC)?,
             ended: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
-            slots: std::array::from_fn(|_| Slot::default()),
+            slots: std::array::from_fn(|_| Slot::new()),
             clients: std::array::from_fn(|_| ClientSlot::default()),
             process,
         })
@@ -163,7 +179,7 @@ impl Slots {
     }
 
     /// Takes a free slot, for an event that is not waited for yet; `None`: there is none. Ordinary
-    /// threads call this, one at a time.
+    /// threads call this.
     pub(crate) fn reserve(
         &self,
         descriptor: Option<OwnedFd>,
@@ -171,12 +187,16 @@ impl Slots {
         taking: Taking,
         (offset, priority): (u32, u8),
     ) -> Option<u64> {
-        let free = |slot: &&Slot| slot.word.load(SeqCst) & PHASE == FREE;
-        let slot = self.slots.iter().find(free)?;
-        let index = self
-            .slots
-            .iter()
-            .position(|other| std::ptr::eq(slot, other))?;
+        let (index, slot) = self.slots.iter().enumerate().find(|(_, slot)| {
+            let word = slot.word.load(SeqCst);
+            let mine = |word| {
+                let taken = slot
+                    .word
+                    .compare_exchange(word, word | MADE, SeqCst, SeqCst);
+                taken.is_ok()
+            };
+            word & PHASE == FREE && mine(word)
+        })?;
         let generation = slot.word.load(SeqCst) >> 32;
         slot.awaits.store(awaits.bits(), Relaxed);
         slot.taking.store(taking as u32, Relaxed);
