@@ -620,6 +620,9 @@ fn a_killed_process_with_a_handler_that_waits() {
                 |_: &Caller<'_>, _: i32, _: i64, _: i32, _: f64, _: f64| 0.0,
             )
             .service("tells", |_: &Caller<'_>, _: i32| {})
+            .grant_to_all("waits")
+            .grant_to_all("numbers")
+            .grant_to_all("tells")
             .sandbox_threads(1)
             .build()
             .unwrap()

@@ -10,13 +10,13 @@ use crate::own_threads::SPAWN;
 use crate::sandbox_threads;
 use crate::signature;
 use postern_gates::outcome::{NO_SANDBOX_THREAD, NOT_IN_UPCALLS, TOO_DEEP_TO_WAIT};
-use postern_gates::upcall::{AttachError, Attached, Mailbox, Posted, UpcallCounters};
+use postern_gates::upcall::{AttachError, Attached, Handlers, Mailbox, Posted, UpcallCounters};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest time of a handler where the domain has no deadline.
-const LONGEST: Duration = Duration::from_secs(1);
+pub(crate) const LONGEST: Duration = Duration::from_secs(1);
 
 /// A handler of a domain, for threads to attach to: `void handler(uint32_t event, uint64_t data)`.
 /// See [`Domain::upcall`].
@@ -79,7 +79,37 @@ impl Upcall {
     /// # Errors
     /// [`AttachError`]
     pub fn attach(&self) -> Result<Attachment, AttachError> {
-        let inner = &self.domain.0;
+        let granted = Granted {
+            services: &self.services,
+            longest: self.longest,
+        };
+        Attachment::new(&self.domain, Handlers::One(self.offset), granted)
+    }
+}
+
+/// What the handlers of an attachment may do.
+pub(crate) struct Granted<'a> {
+    /// Numbers of services that they may call.
+    pub(crate) services: &'a HashSet<usize>,
+    /// [`Upcall::longest`]
+    pub(crate) longest: Duration,
+}
+
+/// A thread is attached to a handler until this is dropped. It stays on its thread.
+pub struct Attachment {
+    /// `None` only while dropping.
+    attached: Option<Attached>,
+    sender: UpcallSender,
+}
+
+impl Attachment {
+    /// Attaches the calling thread.
+    pub(crate) fn new(
+        domain: &Domain,
+        handlers: Handlers,
+        granted: Granted<'_>,
+    ) -> Result<Attachment, AttachError> {
+        let inner = &domain.0;
         // A forked child has none yet.
         sandbox_threads::start(inner);
         let stack = inner.instance.give_data_stack(inner.limits.threads)?;
@@ -87,9 +117,9 @@ impl Upcall {
         let spawn = inner.service_number(SPAWN).map(|number| number as usize);
         let attached = Attached::new(
             &inner.control,
-            (self.offset, stack),
-            |number| self.services.contains(&number) || spawn == Some(number),
-            self.longest,
+            (handlers, stack),
+            |number| granted.services.contains(&number) || spawn == Some(number),
+            granted.longest,
             inner.sandbox.pool.clone(),
             move || life.restarts.life(),
         );
@@ -103,23 +133,14 @@ impl Upcall {
         inner.attachments.begin(attached.mailbox());
         let sender = UpcallSender {
             mailbox: attached.mailbox().clone(),
-            domain: self.domain.clone(),
+            domain: domain.clone(),
         };
         Ok(Attachment {
             attached: Some(attached),
             sender,
         })
     }
-}
 
-/// A thread is attached to a handler until this is dropped. It stays on its thread.
-pub struct Attachment {
-    /// `None` only while dropping.
-    attached: Option<Attached>,
-    sender: UpcallSender,
-}
-
-impl Attachment {
     /// By which any thread interrupts this one.
     pub fn sender(&self) -> UpcallSender {
         self.sender.clone()
@@ -164,7 +185,7 @@ impl UpcallSender {
     /// Has the handler called with these, on the attached thread. At most 16 different events wait;
     /// of one that waits already, the later data is told. Signal handlers may call this.
     pub fn send(&self, event: u32, data: u64) -> Posted {
-        self.mailbox.post(event, data)
+        self.mailbox.post(event, data, 0)
     }
 
     /// What was done so far.
@@ -193,6 +214,13 @@ impl UpcallSender {
         let inner = &self.domain.0;
         let (raw, life, closed) = (&ended.fault, ended.life, ended.closed);
         Some(call::fault(inner, raw, message, life, 0, closed))
+    }
+}
+
+impl UpcallSender {
+    /// Whether both are of one attachment, or of threads that had it one after the other.
+    pub(crate) fn is(&self, other: &UpcallSender) -> bool {
+        Arc::ptr_eq(&self.mailbox, &other.mailbox)
     }
 }
 

@@ -421,6 +421,10 @@ fn make(
     }
     if let Some(memory) = memory {
         builder = builder.common(memory);
+        // Who names a state that is shared says so.
+        for service in ["libcgi_hand_over", "libcgi_more", "libcgi_log", "sys"] {
+            builder = builder.grant_to_all(service);
+        }
     }
     let domain = builder.build()?;
     session.buffer.share(&domain)?;

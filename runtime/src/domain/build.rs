@@ -9,6 +9,8 @@ use crate::common::memory::{Seat, TurnOf};
 use crate::config;
 use crate::decision::Decider;
 use crate::error::{CommonError, InstantiateError};
+use crate::event::state::EventState;
+use crate::event::way::Ways;
 use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
@@ -48,6 +50,7 @@ pub struct DomainBuilder {
     common: Option<CommonMemory>,
     /// What of the services all processes that have the memory may use.
     to_all: HashSet<String>,
+    ways: Ways,
 }
 
 impl Domain {
@@ -67,6 +70,7 @@ impl Domain {
             clock: Clock::default(),
             common: None,
             to_all: HashSet::new(),
+            ways: Ways::BEST,
         }
     }
 }
@@ -236,6 +240,13 @@ impl DomainBuilder {
         self
     }
 
+    /// Which way events are to get to their handlers ([`Domain::on`]). Default: the best that the
+    /// kernel allows.
+    pub fn ways(mut self, ways: Ways) -> Self {
+        self.ways = ways;
+        self
+    }
+
     /// The time by which back-off is measured, instead of the system's: for tests. It must not go
     /// backwards.
     pub fn clock(mut self, now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
@@ -287,7 +298,8 @@ impl DomainBuilder {
         let system = Arc::new(System::new(self.system, deciding));
         let threads = Arc::new(OwnThreads::new(self.limits.own_threads));
         let of_threads = ThreadServices::new(&threads);
-        builtin::offer(&mut self.services, imports, &of_threads);
+        let events = Arc::new(EventState::new(self.ways));
+        builtin::offer(&mut self.services, imports, &of_threads, &events);
         let wants_system = imports.iter().any(|import| &*import.name == "sys");
         let calls = wants_system.then(|| SystemCalls::offer(&system, &mut self.services));
         let services = self.services.resolve(imports)?;
@@ -351,6 +363,7 @@ impl DomainBuilder {
             sandbox,
             place: PlacementState::new(self.placement, stays),
             repossessions: Default::default(),
+            events,
             restarts: Restarts::new(self.restart, self.clock, number),
             supervisor: OnceLock::new(),
             code: OnceLock::new(),

@@ -32,6 +32,7 @@ impl Attached {
         sums.dropped += counters.dropped;
         sums.skipped += counters.skipped;
         sums.ended += counters.ended;
+        sums.promoted += counters.promoted;
     }
 }
 

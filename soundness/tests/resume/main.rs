@@ -89,7 +89,9 @@ fn handler(variant: &Variant) -> Domain {
                 x + 1
             });
     builder = match variant.common {
-        true => builder.common(&postern::CommonMemory::with(&image, &limits).unwrap()),
+        true => builder
+            .common(&postern::CommonMemory::with(&image, &limits).unwrap())
+            .grant_to_all("s"),
         false => builder.placement(Placement::Cold),
     };
     builder.build().unwrap()
