@@ -70,7 +70,10 @@ fn where_the_other_program_is_missing_one_line_says_how_it_is_made() {
     assert_eq!(run.status.code(), Some(0));
     let names = text(&run.stdout).lines().map(|line| line.split(' ').next());
     let names: Vec<&str> = names.map(Option::unwrap).collect();
-    assert_eq!(names, ["gates", "kernels", "domains", "pools", "sharing", "fault"]);
+    assert_eq!(
+        names,
+        ["gates", "kernels", "domains", "pools", "sharing", "fault"]
+    );
     assert!(text(&run.stderr).contains("make bench-build"));
 }
 

@@ -131,6 +131,11 @@ impl Block {
         self.made_of.get().map(|made_of| &*made_of.services)
     }
 
+    /// The text in its window, once there is some.
+    pub(crate) fn text(&self) -> Option<Arc<Text>> {
+        self.made_of.get().map(|made_of| made_of.text.clone())
+    }
+
     /// Whether the text in its window may be entered at `offset`.
     pub fn is_start(&self, offset: u32) -> bool {
         let text = self.made_of.get().map(|made_of| &made_of.text);
@@ -219,6 +224,11 @@ impl Block {
             entry.close();
         }
         entry
+    }
+
+    /// An entry whose offset is said, and looked at, before each call ([`super::upcall`]).
+    pub(crate) fn later_entry(&self, signature: &Signature) -> Entry {
+        Entry::of(self.control, 0, signature, Manner::default())
     }
 }
 

@@ -36,10 +36,12 @@
 pub(crate) mod clock;
 pub(crate) mod gate;
 mod mailbox;
+mod source;
 
 #[cfg(feature = "testing")]
 pub use gate::bounds;
 pub use mailbox::{EndedUpcall, Mailbox, Posted, UpcallCounters};
+pub use source::{Claimed, Handled, Sources};
 
 use super::above::above;
 use super::block::Block;
@@ -55,6 +57,7 @@ use super::outcome::{self, RawFault, Refusal};
 use super::record::Record;
 use super::register;
 use super::signal;
+use super::text::Text;
 use super::thread::{self, Extra, NESTED, Thread, X87};
 use clock::Clock;
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
@@ -238,6 +241,12 @@ struct State {
     kernel: Kernel,
     /// An event that came with the signal.
     direct: Option<(u32, u64)>,
+    /// Other events than the mailbox's, with the text that has their handlers.
+    sources: Option<(Box<dyn Sources>, Arc<Text>)>,
+    /// There may be some of these.
+    look: bool,
+    /// What the handler that runs was called for.
+    running: Option<Claimed>,
     /// Wishes for the interrupted call are to be looked at again.
     again: bool,
     /// What `clock.allowed` points to.
@@ -371,7 +380,12 @@ unsafe extern "C" fn on_upcall(_: c_int, info: *mut siginfo_t, context: *mut c_v
             state.mailbox.skipped.fetch_add(1, Relaxed);
             return;
         }
-        state.direct = event_of(&*info);
+        let by_kernel = matches!((*info).si_code, libc::SI_KERNEL | libc::SI_USER);
+        match &state.sources {
+            // A signal that the kernel sends to whoever runs says only that there is something.
+            Some(_) if by_kernel => state.look = true,
+            _ => state.direct = event_of(&*info),
+        }
         state.keep_rest(&*context.cast::<ucontext_t>());
     }
     // SAFETY: the stack is the upcalls' own, and nothing is on it: upcalls do not nest.
@@ -465,19 +479,70 @@ impl State {
                 self.mailbox.ring();
                 break;
             }
-            let Some((event, data)) = self.direct.take().or_else(|| self.mailbox.take()) else {
+            let Some(claimed) = self.next() else {
                 break;
             };
-            self.one(thread, event, data);
+            self.running = Some(claimed);
+            self.one(thread, claimed);
         }
         self.finish(thread)
     }
 
-    fn one(&mut self, thread: &Thread, event: u32, data: u64) {
+    /// The next event.
+    fn next(&mut self) -> Option<Claimed> {
+        let posted = self.direct.take().or_else(|| self.mailbox.take());
+        match (&mut self.sources, posted) {
+            (Some((sources, _)), Some((event, data))) => Some(sources.posted(event, data)),
+            (Some((sources, _)), None) if self.look => {
+                let claimed = sources.claim();
+                self.look = claimed.is_some();
+                claimed
+            }
+            (None, Some((event, data))) => Some(Claimed {
+                event,
+                data,
+                offset: self.entry.offset(),
+                token: 0,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Tells what became of the event for which a handler was to be called.
+    fn handled(&mut self, how: Handled) {
+        match how {
+            Handled::Returned => &self.mailbox.delivered,
+            Handled::Skipped => &self.mailbox.skipped,
+            Handled::Ended => &self.mailbox.ended,
+        }
+        .fetch_add(1, Relaxed);
+        if let (Some((sources, _)), Some(claimed)) = (&mut self.sources, self.running.take()) {
+            sources.handled(claimed, how);
+        }
+    }
+
+    /// Whether the thread, and the function, are such that it may be called.
+    fn may_call(&mut self, offset: u32) -> bool {
         let now = signal::generation();
-        let looked = self.checked == now || signal::check_thread().is_ok();
-        if looked {
+        if self.checked != now {
+            if signal::check_thread().is_err() {
+                return false;
+            }
             self.checked = now;
+        }
+        let sources = self.sources.as_ref();
+        sources.is_none_or(|(_, text)| text.is_start(offset))
+    }
+
+    fn one(&mut self, thread: &Thread, claimed: Claimed) {
+        let Claimed {
+            event,
+            data,
+            offset,
+            ..
+        } = claimed;
+        if self.may_call(offset) {
+            self.entry.offset.store(offset, Relaxed);
             let control = self.entry.control();
             let generation = (self.entry.expected() >> 32) as u32;
             // Who finds a move wanted enters: nobody moves a domain that somebody is in.
@@ -495,11 +560,11 @@ impl State {
                 unsafe { gate::postern_upcall_enter(entry, self.stack, event, data, expected) };
             self.pop(thread);
             if closed == 0 {
-                self.mailbox.delivered.fetch_add(1, Relaxed);
+                self.handled(Handled::Returned);
                 return;
             }
         }
-        self.mailbox.skipped.fetch_add(1, Relaxed);
+        self.handled(Handled::Skipped);
     }
 
     /// The upcall's call begins; the interrupted one waits, if it was to be seen.
@@ -694,12 +759,12 @@ pub(crate) fn ended(thread: &Thread) -> ! {
     let control = state.entry.control();
     let closes = !matches!(kind, outcome::INTERRUPT | outcome::ANOTHER);
     let (life, closed) = ((state.life)(), closes && control.lifecycle.poison_now());
-    state.mailbox.ended.fetch_add(1, Relaxed);
     state.mailbox.keep(EndedUpcall {
         fault,
         life,
         closed,
     });
+    state.handled(Handled::Ended);
     state.pop(thread);
     // SAFETY: what is on that stack is left for good.
     unsafe { gate::postern_upcall_switch((&raw mut *state).cast(), state.places.top(), go_on) }
@@ -737,6 +802,14 @@ fn install() -> Result<(), AttachError> {
     Ok(())
 }
 
+/// Which functions of a domain are called.
+pub enum Handlers {
+    /// The one at this offset.
+    One(u32),
+    /// For each event its own. The mailbox is in nobody's use, and may have been another thread's.
+    Of(Box<dyn Sources>, Arc<Mailbox>),
+}
+
 /// The calling thread takes upcalls into a domain until this is dropped. It stays on that thread.
 pub struct Attached {
     state: *mut State,
@@ -747,17 +820,17 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Attaches the calling thread to the function of two integers at `offset`, with a data stack
-    /// that begins at `stack` and is nobody else's. The services for whose number `allows` says so
-    /// are those that handlers may call: they neither allocate nor take locks. `life` says which
-    /// of its lives the domain is in, and is as careful. Handlers run for at most once to twice
-    /// `longest`.
+    /// Attaches the calling thread to one function of two integers, or to those of `handlers`, with
+    /// a data stack that begins at `stack` and is nobody else's. The services for whose number
+    /// `allows` says so are those that handlers may call: they neither allocate nor take locks.
+    /// `life` says which of its lives the domain is in, and is as careful. Handlers run for at most
+    /// once to twice `longest`.
     ///
     /// # Errors
     /// [`AttachError`]
     pub fn new(
         block: &Block,
-        (offset, stack): (u32, u32),
+        (handlers, stack): (Handlers, u32),
         allows: impl Fn(usize) -> bool,
         longest: Duration,
         life: impl Fn() -> u64 + Send + Sync + 'static,
@@ -766,9 +839,16 @@ impl Attached {
         if thread.in_upcall() || !thread.upcall.load(Relaxed).is_null() {
             return Err(AttachError::Attached);
         }
-        if !block.is_start(offset) {
-            return Err(AttachError::NoFunction(offset));
-        }
+        let (offset, mailbox, sources) = match handlers {
+            Handlers::One(offset) if !block.is_start(offset) => {
+                return Err(AttachError::NoFunction(offset));
+            }
+            Handlers::One(offset) => (offset, Arc::new(Mailbox::default()), None),
+            Handlers::Of(sources, mailbox) => {
+                let text = block.text().ok_or(AttachError::NoFunction(0))?;
+                (0, mailbox, Some((sources, text)))
+            }
+        };
         if block.facts() & FACT_GS != 0 {
             return Err(AttachError::Gs);
         }
@@ -816,8 +896,10 @@ impl Attached {
             checked: 0,
             signal_stack: None,
         });
-        let mailbox = Arc::new(Mailbox::new(thread.tid()));
-        let entry = block.entry(offset, &signature(), Manner::default());
+        let entry = match sources {
+            None => block.entry(offset, &signature(), Manner::default()),
+            Some(_) => block.later_entry(&signature()),
+        };
         let control = entry.control();
         let state = Box::new(State {
             clock,
@@ -831,6 +913,9 @@ impl Attached {
             interrupted: None,
             kernel: Kernel::default(),
             direct: None,
+            sources,
+            look: false,
+            running: None,
             again: false,
             _allowed: allowed,
         });
@@ -839,6 +924,7 @@ impl Attached {
         fence(SeqCst);
         let state = Box::into_raw(state);
         thread.upcall.store(state.cast(), SeqCst);
+        mailbox.open(thread.tid());
         Ok(Attached {
             state,
             mailbox,

@@ -45,16 +45,17 @@ pub use postern_runtime::testing;
 pub use postern_runtime::without_reserve;
 pub use postern_runtime::{
     Admission, AllocError, AreaBuilder, Asked, AttachError, Attachment, BindError, Bounds, Broker,
-    Busy, By, CallError, Caller, Cell, Column, CommonError, CommonMemory, Config, Counters,
-    DEFAULT_STACK, Decider, DecisionError, Domain, DomainBuilder, Facts, Fault, FaultKind, Func,
-    FuncType, Grant, Grants, HotWindow, Image, InstantiateError, Limits, LoadError, MapError,
-    MemoryError, MemoryTable, Metrics, Offset, Output, Pages, PeerError, PeerExport, Perf,
-    Placement, Poison, Posted, Prot, Question, ReadError, Registers, Reluctance, Repossession,
-    RevokeError, Revoked, Row, Service, ServiceSet, ShareError, Shared, SharedPage, Signature,
-    StartError, SymbolError, SystemLimit, TableDomain, TableError, Type, Upcall, UpcallCounters,
-    UpcallSender, Value, Violation, Visit, clear_last_error, handle_signal, hot_domain, hot_window,
-    init, input, last_error, memory_table, metrics, nesting, rearm, set_last_error, socket_of,
-    termination, unsupported, unwind, with_state,
+    Busy, By, CallError, Caller, Cell, Client, ClientBuilder, Column, CommonError, CommonMemory,
+    Config, Counters, DEFAULT_STACK, Decider, DecisionError, Domain, DomainBuilder, Doorbell,
+    Event, EventCounters, EventError, Facts, Fault, FaultKind, Func, FuncType, Grant, Grants,
+    HotWindow, Image, InstantiateError, Limits, LoadError, MapError, MemoryError, MemoryTable,
+    Metrics, NoWay, Offset, Output, Pages, PeerError, PeerExport, Perf, Placement, Poison, Posted,
+    Prot, Question, ReadError, Registers, Reluctance, Repossession, RevokeError, Revoked, Row,
+    Service, ServiceSet, ShareError, Shared, SharedPage, Signature, StartError, Subscription,
+    SymbolError, SystemLimit, TableDomain, TableError, Type, Upcall, UpcallCounters, UpcallSender,
+    Value, Violation, Visit, Way, WayInUse, Ways, clear_last_error, handle_signal, hot_domain,
+    hot_window, init, input, last_error, memory_table, metrics, nesting, rearm, set_last_error,
+    socket_of, termination, unsupported, unwind, with_state,
 };
 pub use postern_supervision::{
     BackOff, Lendable, Module, ModuleBuilder, ModuleCounters, ModuleEvent, ModuleFunc, Pool,

@@ -3,6 +3,8 @@
 //! Invariant: none of them gives an extension anything but ends of its own calls, what it was told
 //! before, and sleep; and threads, if the host grants them.
 
+use crate::event::service;
+use crate::event::state::EventState;
 use crate::own_threads::ThreadServices;
 use crate::revoke;
 use crate::service::{Caller, Services};
@@ -17,10 +19,11 @@ pub(crate) fn offer(
     services: &mut Services,
     imports: &[ImportOwned],
     threads: &Arc<ThreadServices>,
+    events: &Arc<EventState>,
 ) {
     let names = imports.iter().map(|import| &*import.name);
     for name in names.filter(|name| name.starts_with("__postern_")) {
-        if threads.offer(services, name) {
+        if threads.offer(services, name) || service::offer(services, name, events) {
             continue;
         }
         match name {

@@ -24,6 +24,7 @@ use crate::common::Poison;
 use crate::common::follower::Watch;
 use crate::common::header::CommonPhase;
 use crate::error::SymbolError;
+use crate::event::state::EventState;
 use crate::fault::{Fault, FaultKind};
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
@@ -86,6 +87,8 @@ pub struct Parts {
     pub(crate) threads: Arc<OwnThreads>,
     pub(crate) place: PlacementState,
     pub(crate) repossessions: Repossessions,
+    /// What its handlers are called for.
+    pub(crate) events: Arc<EventState>,
     pub(crate) restarts: Restarts,
     /// Who is told of faults before they close it.
     pub(crate) supervisor: OnceLock<Weak<dyn Supervisor>>,

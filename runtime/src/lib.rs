@@ -21,6 +21,7 @@ mod decision;
 mod domain;
 mod engine;
 mod error;
+mod event;
 mod fault;
 pub mod fork;
 mod grants;
@@ -60,6 +61,10 @@ pub use engine::{init, rearm, unsupported};
 pub use error::{
     AllocError, BindError, CommonError, InstantiateError, LoadError, MemoryError, ShareError,
     StartError, SymbolError,
+};
+pub use event::{
+    Client, ClientBuilder, Doorbell, Event, EventCounters, EventError, NoWay, Subscription, Way,
+    WayInUse, Ways,
 };
 pub use fault::{Fault, FaultKind, Registers, SharedPage};
 pub use grants::Grants;

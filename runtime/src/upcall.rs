@@ -6,13 +6,13 @@ use crate::domain::Domain;
 use crate::error::SymbolError;
 use crate::signature;
 use postern_gates::outcome::NOT_IN_UPCALLS;
-use postern_gates::upcall::{AttachError, Attached, Mailbox, Posted, UpcallCounters};
+use postern_gates::upcall::{AttachError, Attached, Handlers, Mailbox, Posted, UpcallCounters};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest time of a handler where the domain has no deadline.
-const LONGEST: Duration = Duration::from_secs(1);
+pub(crate) const LONGEST: Duration = Duration::from_secs(1);
 
 /// A handler of a domain, for threads to attach to: `void handler(uint32_t event, uint64_t data)`.
 /// See [`Domain::upcall`].
@@ -75,33 +75,20 @@ impl Upcall {
     /// # Errors
     /// [`AttachError`]
     pub fn attach(&self) -> Result<Attachment, AttachError> {
-        let inner = &self.domain.0;
-        let stack = inner.instance.give_data_stack(inner.limits.threads)?;
-        let life = inner.clone();
-        let attached = Attached::new(
-            &inner.control,
-            (self.offset, stack),
-            |number| self.services.contains(&number),
-            self.longest,
-            move || life.restarts.life(),
-        );
-        let attached = match attached {
-            Ok(attached) => attached,
-            Err(error) => {
-                inner.instance.take_data_stack(stack);
-                return Err(error);
-            }
+        let granted = Granted {
+            services: &self.services,
+            longest: self.longest,
         };
-        let sender = UpcallSender {
-            mailbox: attached.mailbox().clone(),
-            domain: self.domain.clone(),
-        };
-        Ok(Attachment {
-            attached: Some(attached),
-            stack,
-            sender,
-        })
+        Attachment::new(&self.domain, Handlers::One(self.offset), granted)
     }
+}
+
+/// What the handlers of an attachment may do.
+pub(crate) struct Granted<'a> {
+    /// Numbers of services that they may call.
+    pub(crate) services: &'a HashSet<usize>,
+    /// [`Upcall::longest`]
+    pub(crate) longest: Duration,
 }
 
 /// A thread is attached to a handler until this is dropped. It stays on its thread.
@@ -113,6 +100,40 @@ pub struct Attachment {
 }
 
 impl Attachment {
+    /// Attaches the calling thread.
+    pub(crate) fn new(
+        domain: &Domain,
+        handlers: Handlers,
+        granted: Granted<'_>,
+    ) -> Result<Attachment, AttachError> {
+        let inner = &domain.0;
+        let stack = inner.instance.give_data_stack(inner.limits.threads)?;
+        let life = inner.clone();
+        let attached = Attached::new(
+            &inner.control,
+            (handlers, stack),
+            |number| granted.services.contains(&number),
+            granted.longest,
+            move || life.restarts.life(),
+        );
+        let attached = match attached {
+            Ok(attached) => attached,
+            Err(error) => {
+                inner.instance.take_data_stack(stack);
+                return Err(error);
+            }
+        };
+        let sender = UpcallSender {
+            mailbox: attached.mailbox().clone(),
+            domain: domain.clone(),
+        };
+        Ok(Attachment {
+            attached: Some(attached),
+            stack,
+            sender,
+        })
+    }
+
     /// By which any thread interrupts this one.
     pub fn sender(&self) -> UpcallSender {
         self.sender.clone()
@@ -153,7 +174,7 @@ impl UpcallSender {
     /// Has the handler called with these, on the attached thread. At most 16 different events wait;
     /// of one that waits already, the later data is told. Signal handlers may call this.
     pub fn send(&self, event: u32, data: u64) -> Posted {
-        self.mailbox.post(event, data)
+        self.mailbox.post(event, data, 0)
     }
 
     /// What was done so far.
@@ -173,6 +194,13 @@ impl UpcallSender {
         let inner = &self.domain.0;
         let (raw, life, closed) = (&ended.fault, ended.life, ended.closed);
         Some(call::fault(inner, raw, message, life, 0, closed))
+    }
+}
+
+impl UpcallSender {
+    /// Whether both are of one attachment, or of threads that had it one after the other.
+    pub(crate) fn is(&self, other: &UpcallSender) -> bool {
+        Arc::ptr_eq(&self.mailbox, &other.mailbox)
     }
 }
 

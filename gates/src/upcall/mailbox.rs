@@ -30,6 +30,8 @@ fn full(event: u32) -> u64 {
 struct Slot {
     state: AtomicU64,
     data: AtomicU64,
+    /// Of those that wait, the highest is told first.
+    priority: AtomicU32,
 }
 
 /// What became of an event.
@@ -76,11 +78,14 @@ pub struct Mailbox {
 }
 
 impl Mailbox {
-    pub(super) fn new(tid: u32) -> Mailbox {
-        Mailbox {
-            tid: AtomicU32::new(tid),
-            ..Mailbox::default()
+    /// The thread with this number is interrupted from now on. What waited for another one is
+    /// dropped.
+    pub(super) fn open(&self, tid: u32) {
+        while self.take().is_some() {
+            self.dropped.fetch_add(1, Relaxed);
         }
+        self.rung.store(false, SeqCst);
+        self.tid.store(tid, SeqCst);
     }
 
     /// From now on nobody is interrupted.
@@ -88,15 +93,16 @@ impl Mailbox {
         self.tid.store(0, SeqCst);
     }
 
-    /// Has the thread interrupted for an event.
-    pub fn post(&self, event: u32, value: u64) -> Posted {
+    /// Has the thread interrupted for an event. Of several that wait, those of the highest priority
+    /// are told first.
+    pub fn post(&self, event: u32, value: u64, priority: u8) -> Posted {
         if self.tid.load(SeqCst) == 0 {
             return Posted::Detached;
         }
-        let posted = if self.fill(full(event), event, value) {
+        let posted = if self.fill(full(event), event, value, priority) {
             self.coalesced.fetch_add(1, Relaxed);
             Posted::Coalesced
-        } else if self.fill(EMPTY, event, value) {
+        } else if self.fill(EMPTY, event, value, priority) {
             Posted::Sent
         } else {
             self.dropped.fetch_add(1, Relaxed);
@@ -109,7 +115,7 @@ impl Mailbox {
     }
 
     /// Fills the first slot that is in this state.
-    fn fill(&self, state: u64, event: u32, data: u64) -> bool {
+    fn fill(&self, state: u64, event: u32, data: u64, priority: u8) -> bool {
         let taken = |slot: &&Slot| {
             slot.state
                 .compare_exchange(state, BUSY, SeqCst, SeqCst)
@@ -119,6 +125,7 @@ impl Mailbox {
             return false;
         };
         slot.data.store(data, SeqCst);
+        slot.priority.store(u32::from(priority), SeqCst);
         slot.state.store(full(event), SeqCst);
         true
     }
@@ -144,23 +151,25 @@ impl Mailbox {
         self.rung.store(false, SeqCst);
     }
 
-    /// Takes an event out.
+    /// Takes an event out: of those with the highest priority, the first.
     pub(super) fn take(&self) -> Option<(u32, u64)> {
-        for slot in &self.slots {
+        loop {
+            let waits = |slot: &&Slot| !matches!(slot.state.load(SeqCst), EMPTY | BUSY);
+            let priority = |slot: &&Slot| slot.priority.load(SeqCst);
+            let slot = self.slots.iter().rev().filter(waits).max_by_key(priority)?;
             let state = slot.state.load(SeqCst);
-            if matches!(state, EMPTY | BUSY)
-                || slot
-                    .state
-                    .compare_exchange(state, BUSY, SeqCst, SeqCst)
-                    .is_err()
-            {
+            let mine = |state| {
+                let taken = slot.state.compare_exchange(state, BUSY, SeqCst, SeqCst);
+                taken.is_ok()
+            };
+            if matches!(state, EMPTY | BUSY) || !mine(state) {
+                // Somebody replaces its data just now, or has; and rings behind that.
                 continue;
             }
             let data = slot.data.load(SeqCst);
             slot.state.store(EMPTY, SeqCst);
             return Some(((state >> 2) as u32, data));
         }
-        None
     }
 
     /// How often what has happened so far.
@@ -235,25 +244,37 @@ mod tests {
 
     #[test]
     fn events_wait_once_each_and_what_has_no_place_is_counted() {
-        let mailbox = Mailbox::new(u32::MAX);
+        let mailbox = Mailbox::default();
+        mailbox.open(u32::MAX);
         for event in 0..SLOTS as u32 {
-            assert_eq!(mailbox.post(event, 1), Posted::Sent);
+            assert_eq!(mailbox.post(event, 1, 0), Posted::Sent);
         }
-        assert_eq!(mailbox.post(3, 7), Posted::Coalesced);
-        assert_eq!(mailbox.post(99, 7), Posted::Dropped);
+        assert_eq!(mailbox.post(3, 7, 0), Posted::Coalesced);
+        assert_eq!(mailbox.post(99, 7, 0), Posted::Dropped);
         let mut taken: Vec<_> = std::iter::from_fn(|| mailbox.take()).collect();
         taken.sort_unstable();
         let expected = (0..SLOTS as u32).map(|event| (event, if event == 3 { 7 } else { 1 }));
         assert_eq!(taken, expected.collect::<Vec<_>>());
         mailbox.close();
-        assert_eq!(mailbox.post(1, 1), Posted::Detached);
+        assert_eq!(mailbox.post(1, 1, 0), Posted::Detached);
         let counters = mailbox.counters();
         assert_eq!((counters.coalesced, counters.dropped), (1, 1));
     }
 
     #[test]
+    fn the_highest_priority_is_told_first() {
+        let mailbox = Mailbox::default();
+        mailbox.open(u32::MAX);
+        for (event, priority) in [(1, 0), (2, 9), (3, 200), (4, 9)] {
+            mailbox.post(event, 0, priority);
+        }
+        let taken: Vec<_> = std::iter::from_fn(|| mailbox.take()).collect();
+        assert_eq!(taken, [(3, 0), (2, 0), (4, 0), (1, 0)]);
+    }
+
+    #[test]
     fn the_first_end_is_kept() {
-        let mailbox = Mailbox::new(1);
+        let mailbox = Mailbox::default();
         let ended = |life| EndedUpcall {
             fault: RawFault::default(),
             life,

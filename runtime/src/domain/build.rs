@@ -9,6 +9,8 @@ use crate::common::memory::{Seat, TurnOf};
 use crate::config;
 use crate::decision::Decider;
 use crate::error::{CommonError, InstantiateError};
+use crate::event::state::EventState;
+use crate::event::way::Ways;
 use crate::fault::Fault;
 use crate::image::{Image, ImageInner};
 use crate::instance::Instance;
@@ -44,6 +46,7 @@ pub struct DomainBuilder {
     restart: Option<Box<dyn RestartRule>>,
     clock: Clock,
     common: Option<CommonMemory>,
+    ways: Ways,
 }
 
 impl Domain {
@@ -62,6 +65,7 @@ impl Domain {
             restart: None,
             clock: Clock::default(),
             common: None,
+            ways: Ways::BEST,
         }
     }
 }
@@ -216,6 +220,13 @@ impl DomainBuilder {
         self
     }
 
+    /// Which way events are to get to their handlers ([`Domain::on`]). Default: the best that the
+    /// kernel allows.
+    pub fn ways(mut self, ways: Ways) -> Self {
+        self.ways = ways;
+        self
+    }
+
     /// The time by which back-off is measured, instead of the system's: for tests. It must not go
     /// backwards.
     pub fn clock(mut self, now: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
@@ -256,7 +267,8 @@ impl DomainBuilder {
         }
         let threads = Arc::new(OwnThreads::new(self.limits.own_threads));
         let of_threads = ThreadServices::new(&threads);
-        builtin::offer(&mut self.services, imports, &of_threads);
+        let events = Arc::new(EventState::new(self.ways));
+        builtin::offer(&mut self.services, imports, &of_threads, &events);
         let wants_system = imports.iter().any(|import| &*import.name == "sys");
         let calls = wants_system.then(|| SystemCalls::offer(&system, &mut self.services));
         let services = self.services.resolve(imports)?;
@@ -311,6 +323,7 @@ impl DomainBuilder {
             threads,
             place: PlacementState::new(self.placement, stays),
             repossessions: Default::default(),
+            events,
             restarts: Restarts::new(self.restart, self.clock, number),
             supervisor: OnceLock::new(),
             code: OnceLock::new(),

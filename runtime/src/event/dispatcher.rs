@@ -1,0 +1,391 @@
+//! The thread that waits for a domain's events, and calls their handlers if nobody else does.
+//!
+//! It sleeps in a set of its own, which has in it the one of the events. So it can wait for the
+//! next event while one is left to a thread that was interrupted for it: that thread has
+//! [`GRACE`] to take it. What it has not taken then is the dispatcher's.
+
+use super::error::{EventError, system};
+use super::state::EventState;
+use super::trusted::bpf::{Program, Waiting};
+use super::trusted::kernel;
+use super::trusted::slots::{By, Claims, EVENTS, Slots};
+use super::way::{NoWay, Way, WayInUse, Ways};
+use crate::call::{CallError, Func};
+use crate::fault::FaultKind;
+use crate::fork;
+use crate::upcall::UpcallSender;
+use postern_gates::mask::SignalsBlocked;
+use postern_gates::upcall::{AttachError, Claimed, Handled, Sources};
+use postern_gates::{machine, signal};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+
+/// How many nanoseconds a thread that was interrupted has, until the dispatcher looks what it left.
+const GRACE: u64 = 1_000_000;
+/// Of what happened, in one look. The claims have room for as many.
+const FOUND: usize = 16;
+
+/// Of the dispatcher's own set, besides tokens: the events' set …
+const EVENT: u64 = u64::MAX;
+/// … a handler was ended …
+const ENDED: u64 = u64::MAX - 1;
+/// … and the end.
+const OVER: u64 = u64::MAX - 2;
+
+/// A handler, as the dispatcher calls it.
+pub(super) struct Handler {
+    pub(super) function: Func<fn(u32, u64)>,
+    /// Its longest time is one that the domain does not know: who exceeds it closes the domain.
+    pub(super) limited: bool,
+}
+
+/// The thread's owner: it ends when this is dropped.
+pub(crate) struct Dispatcher {
+    shared: Arc<Shared>,
+    way: WayInUse,
+}
+
+struct Shared {
+    slots: Arc<Slots>,
+    /// What the thread waits for.
+    set: OwnedFd,
+    over: AtomicBool,
+    /// Tells the thread so.
+    end: OwnedFd,
+    waiting: Option<Arc<Waiting>>,
+    /// By the number of the event.
+    handlers: Mutex<Vec<Option<Arc<Handler>>>>,
+    /// Threads that are attached, or were until a moment ago.
+    attached: Mutex<Vec<UpcallSender>>,
+}
+
+impl Dispatcher {
+    /// The domain's, which is made if there is none.
+    pub(super) fn of(state: &EventState) -> Result<Arc<Dispatcher>, EventError> {
+        let slots = state
+            .slots_or_new()
+            .map_err(system("make a set of events"))?;
+        if slots.process != fork::process() {
+            return Err(EventError::Forked);
+        }
+        let present = || {
+            let place = fork::lock(&state.dispatcher);
+            let found = place.as_ref().and_then(|weak| weak.upgrade());
+            found.and_then(|found| found.downcast::<Dispatcher>().ok())
+        };
+        if let Some(dispatcher) = present() {
+            return Ok(dispatcher);
+        }
+        let made = Arc::new(Dispatcher::begin(slots, state.ways)?);
+        let mut place = fork::lock(&state.dispatcher);
+        let other = place.as_ref().and_then(|weak| weak.upgrade());
+        if let Some(Ok(other)) = other.map(|other| other.downcast()) {
+            // Another thread was faster.
+            drop(place);
+            return Ok(other);
+        }
+        let shown: Arc<dyn std::any::Any + Send + Sync> = made.clone();
+        *place = Some(Arc::downgrade(&shown));
+        Ok(made)
+    }
+
+    fn begin(slots: &Arc<Slots>, ways: Ways) -> Result<Dispatcher, EventError> {
+        let mut why = Vec::new();
+        let waiting = match ways.best {
+            Way::Current => waiting().map_err(|reason| why.push(reason)).ok(),
+            _ => None,
+        };
+        let failed = || system("wait for events");
+        let shared = Arc::new(Shared {
+            slots: slots.clone(),
+            set: epoll::create(CreateFlags::CLOEXEC).map_err(|e| failed()(e.into()))?,
+            over: AtomicBool::new(false),
+            end: eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| failed()(e.into()))?,
+            waiting,
+            handlers: Mutex::new(vec![None; EVENTS]),
+            attached: Mutex::default(),
+        });
+        let own = [
+            (slots.set(), EVENT),
+            (slots.ended(), ENDED),
+            (shared.end.as_fd(), OVER),
+        ];
+        for (descriptor, data) in own {
+            let data = EventData::new_u64(data);
+            let added = epoll::add(
+                &shared.set,
+                descriptor,
+                data,
+                EventFlags::IN | EventFlags::ET,
+            );
+            added.map_err(|e| failed()(e.into()))?;
+        }
+        // From here on its drop ends the thread.
+        let mut dispatcher = Dispatcher {
+            shared: shared.clone(),
+            way: WayInUse {
+                way: Way::Plain,
+                otherwise: Way::Plain,
+                why,
+            },
+        };
+        let (says, said) = channel();
+        let thread = std::thread::Builder::new().name("postern-events".into());
+        {
+            let _signals = SignalsBlocked::new();
+            let spawned = thread.spawn(move || shared.run(ways, &says));
+            spawned.map_err(system("start the thread that waits for events"))?;
+        }
+        let (first, known) = said
+            .recv()
+            .unwrap_or_else(|_| (None, Err(NoWay::Bpf("the thread ended".into()))));
+        let way = &mut dispatcher.way;
+        if ways.best != Way::Plain && first.is_none() {
+            way.otherwise = Way::RealTime;
+        }
+        way.way = way.otherwise;
+        match known {
+            Ok(true) => way.way = Way::Current,
+            Ok(false) => {}
+            Err(reason) => way.why.push(reason),
+        }
+        way.why.extend(first);
+        if ways.named && way.way != ways.best {
+            let reason = way.why.first().cloned();
+            return Err(reason.map_or(EventError::TooMany, EventError::Way));
+        }
+        Ok(dispatcher)
+    }
+
+    pub(super) fn way(&self) -> &WayInUse {
+        &self.way
+    }
+
+    pub(super) fn slots(&self) -> &Arc<Slots> {
+        &self.shared.slots
+    }
+
+    /// By which threads become known to it, if it can have the current one interrupted.
+    pub(super) fn waiting(&self) -> Option<&Arc<Waiting>> {
+        self.shared
+            .waiting
+            .as_ref()
+            .filter(|_| self.way.way == Way::Current)
+    }
+
+    /// The set of events that only the dispatcher may look at.
+    pub(super) fn set(&self) -> BorrowedFd<'_> {
+        self.shared.set.as_fd()
+    }
+
+    /// Has the handler called for the event whose slot `reserve` takes.
+    pub(super) fn add(
+        &self,
+        handler: Handler,
+        reserve: impl FnOnce(&Slots) -> Option<u64>,
+    ) -> Option<u64> {
+        let mut handlers = fork::lock(&self.shared.handlers);
+        let token = reserve(&self.shared.slots)?;
+        handlers[token as u32 as usize] = Some(Arc::new(handler));
+        Some(token)
+    }
+
+    /// The event with this token is not waited for any more.
+    pub(super) fn remove(&self, token: u64) {
+        let in_child = self.shared.slots.process != fork::process();
+        let former = {
+            let mut handlers = fork::lock(&self.shared.handlers);
+            // First: as soon as the slot is closed, it may be another's.
+            let former = handlers[token as u32 as usize].take();
+            self.shared.slots.close(token, in_child);
+            former
+        };
+        // The domain may go with it, and what the host gave it.
+        drop(former);
+    }
+
+    /// Looks what the handlers of this attachment ended with, from now on.
+    pub(super) fn watch(&self, sender: UpcallSender) {
+        fork::lock(&self.shared.attached).push(sender);
+    }
+
+    /// As long as that was watched.
+    pub(super) fn unwatch(&self, sender: &UpcallSender) {
+        let gone = {
+            let mut attached = fork::lock(&self.shared.attached);
+            let place = attached.iter().position(|other| other.is(sender));
+            place.map(|place| attached.swap_remove(place))
+        };
+        drop(gone);
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        self.shared.over.store(true, SeqCst);
+        // The counter is shared with a forked child, whose parent's thread looks first whether it
+        // is over.
+        let _ = rustix::io::write(&self.shared.end, &1u64.to_ne_bytes());
+    }
+}
+
+/// What it takes to have the current thread interrupted.
+fn waiting() -> Result<Arc<Waiting>, NoWay> {
+    let signal = signal::upcall_signal();
+    if signal == 0 {
+        return Err(NoWay::Signal(AttachError::NoSignal));
+    }
+    let program = Program::of_process(signal).map_err(|e| NoWay::Bpf(e.to_string()))?;
+    Waiting::new(&program).map(Arc::new).ok_or(NoWay::TooMany)
+}
+
+/// Why the thread has no real-time priority, and whether the program knows it.
+type Said = (Option<NoWay>, Result<bool, NoWay>);
+
+impl Shared {
+    fn run(&self, ways: Ways, says: &Sender<Said>) {
+        signal::take_only_ours();
+        let priority = ways.priority;
+        let first = match ways.best {
+            Way::Plain => None,
+            _ => kernel::run_first(priority)
+                .err()
+                .map(|error| NoWay::RealTime {
+                    priority,
+                    reason: error.to_string(),
+                }),
+        };
+        let known = self.waiting.as_ref().map(|waiting| waiting.begin());
+        let (known, told) = match known {
+            None => (None, Ok(false)),
+            Some(Ok(known)) => (Some(known), Ok(true)),
+            Some(Err(error)) => (None, Err(NoWay::Bpf(error.to_string()))),
+        };
+        let waiting = self.waiting.as_ref().filter(|_| known.is_some());
+        let _ = says.send((first, told));
+        self.serve(waiting.map(|waiting| &**waiting));
+        drop(known);
+    }
+
+    fn serve(&self, waiting: Option<&Waiting>) {
+        let mut claims = Claims::new(&self.slots, By::Dispatcher);
+        // Until when what happened is left to the thread that was signalled for it.
+        let mut left_until = None;
+        let mut signalled = waiting.map_or(0, Waiting::signalled);
+        loop {
+            let happened = self.sleep(waiting, left_until, &mut claims);
+            if self.over.load(SeqCst) {
+                return;
+            }
+            if happened.ended {
+                self.tell_ended();
+            }
+            while let Some(claimed) = claims.claim_found() {
+                self.call(&mut claims, claimed);
+            }
+            let now = waiting.map_or(0, Waiting::signalled);
+            let is_over = left_until.is_some_and(|end| machine::monotonic() >= end);
+            if now != signalled {
+                signalled = now;
+                left_until = Some(machine::monotonic() + GRACE);
+            } else if happened.event || is_over {
+                left_until = None;
+                while let Some(claimed) = claims.claim() {
+                    self.call(&mut claims, claimed);
+                }
+            }
+        }
+    }
+
+    /// Until something happens, or that time.
+    fn sleep(
+        &self,
+        waiting: Option<&Waiting>,
+        until: Option<u64>,
+        claims: &mut Claims,
+    ) -> Happened {
+        let nothing = epoll::Event {
+            flags: EventFlags::empty(),
+            data: EventData::new_u64(0),
+        };
+        let mut found = [nothing; FOUND];
+        if let Some(waiting) = waiting {
+            waiting.wait_until(until.unwrap_or(u64::MAX));
+        }
+        let longest = until.map(|until| Timespec {
+            tv_sec: 0,
+            tv_nsec: until.saturating_sub(machine::monotonic()).min(GRACE) as i64,
+        });
+        let many = epoll::wait(&self.set, &mut found, longest.as_ref()).unwrap_or(0);
+        if let Some(waiting) = waiting {
+            waiting.wait_until(0);
+        }
+        let mut happened = Happened::default();
+        for event in &found[..many] {
+            let (data, flags) = (event.data, event.flags);
+            match data.u64() {
+                EVENT => happened.event = true,
+                ENDED => happened.ended = true,
+                OVER => {}
+                token => claims.add(token, flags.bits()),
+            }
+        }
+        happened
+    }
+
+    /// Calls the handler of an event.
+    fn call(&self, claims: &mut Claims, claimed: Claimed) {
+        let number = claimed.event as usize;
+        let handler = fork::lock(&self.handlers)[number].clone();
+        let how = handler.map_or(Handled::Skipped, |handler| {
+            catch_unwind(AssertUnwindSafe(|| handler.call(&claimed))).unwrap_or_else(|_| {
+                tracing::error!("a service of the handler of an event panicked");
+                Handled::Ended
+            })
+        });
+        claims.handled(claimed, how);
+    }
+
+    /// Tells the host how handlers ended in threads that were interrupted.
+    fn tell_ended(&self) {
+        self.slots.take_ended();
+        let attached = fork::lock(&self.attached).clone();
+        for sender in attached {
+            let told = catch_unwind(AssertUnwindSafe(|| sender.take_fault()));
+            if told.is_err() {
+                tracing::error!("what the host does about a fault panicked");
+            }
+        }
+    }
+}
+
+/// Why the dispatcher woke up.
+#[derive(Default)]
+struct Happened {
+    event: bool,
+    ended: bool,
+}
+
+impl Handler {
+    fn call(&self, claimed: &Claimed) -> Handled {
+        let inner = &self.function.domain().0;
+        let life = inner.restarts.life();
+        match self.function.call(claimed.event, claimed.data) {
+            Ok(()) => Handled::Returned,
+            Err(CallError::Fault(fault)) => {
+                if self.limited && fault.kind == FaultKind::Interrupted {
+                    inner.poison(life, false, false, FaultKind::Deadline);
+                }
+                Handled::Ended
+            }
+            Err(CallError::Exited(_)) => Handled::Ended,
+            Err(_) => Handled::Skipped,
+        }
+    }
+}

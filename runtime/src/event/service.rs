@@ -1,0 +1,99 @@
+//! What a handler may do for the threads that are attached to its domain's events: wake one, send
+//! it something, make it nicer or less so. Any call of the domain may.
+//!
+//! None of these allocates, locks or waits: they may have interrupted a thread anywhere.
+
+use super::state::EventState;
+use super::trusted::kernel;
+use super::trusted::slots::{ClientSlot, Count, Slots};
+use crate::service::{Caller, Services};
+use postern_gates::machine;
+use postern_gates::upcall::Posted;
+use rustix::process::{Pid, setpriority_process};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+const CLIENT: &str = "__postern_upcall_client";
+const WAKE: &str = "__postern_upcall_wake";
+const SEND: &str = "__postern_upcall_send";
+const NICE: &str = "__postern_upcall_nice";
+
+/// Whether the service with this name is one of these.
+pub(super) fn is_one(name: &str) -> bool {
+    [CLIENT, WAKE, SEND, NICE].contains(&name)
+}
+
+/// Offers the service with this name, if it is one of them. Their results are those of
+/// `<postern/upcall.h>`.
+pub(crate) fn offer(services: &mut Services, name: &str, state: &Arc<EventState>) -> bool {
+    let state = state.clone();
+    match name {
+        CLIENT => services.add(name, move |_: &Caller<'_>| {
+            let mine = machine::thread_id();
+            let clients = state.slots().map_or(&[][..], |slots| &slots.clients[..]);
+            let place = clients.iter().position(|c| c.tid.load(SeqCst) == mine);
+            place.map_or(-libc::ENOENT, |number| number as i32)
+        }),
+        WAKE => services.add(name, move |_: &Caller<'_>, client: u32| {
+            let Some((client, _)) = state.slots().and_then(|slots| thread_of(slots, client)) else {
+                return -libc::ESRCH;
+            };
+            client.woken.fetch_add(1, SeqCst);
+            machine::wake_all(&client.woken);
+            0
+        }),
+        SEND => services.add(
+            name,
+            move |_: &Caller<'_>, client: u32, event: u32, data: u64| {
+                let slots = state.slots();
+                match slots.map(|slots| send(slots, client, event, data)) {
+                    Some(Some(Posted::Sent)) => 0,
+                    Some(Some(Posted::Coalesced)) => 1,
+                    Some(Some(Posted::Dropped)) => -libc::ENOBUFS,
+                    Some(Some(Posted::Detached)) | None => -libc::ESRCH,
+                    Some(None) => -libc::ENOENT,
+                }
+            },
+        ),
+        NICE => services.add(name, move |_: &Caller<'_>, client: u32, nice: i32| {
+            let Some((client, tid)) = state.slots().and_then(|slots| thread_of(slots, client))
+            else {
+                return -libc::ESRCH;
+            };
+            if !client.niceness.load(SeqCst) {
+                return -libc::EPERM;
+            }
+            // A thread that has ended without a word may have left its number to another process.
+            let thread = Pid::from_raw(tid.cast_signed()).filter(|_| kernel::is_ours(tid));
+            match thread.map(|thread| setpriority_process(Some(thread), nice.clamp(-20, 19))) {
+                Some(Ok(())) => 0,
+                Some(Err(error)) => -error.raw_os_error(),
+                None => -libc::ESRCH,
+            }
+        }),
+        _ => return false,
+    }
+    true
+}
+
+fn thread_of(slots: &Slots, client: u32) -> Option<(&ClientSlot, u32)> {
+    let client = slots.clients.get(client as usize)?;
+    let tid = client.tid.load(SeqCst);
+    (tid != 0).then_some((client, tid))
+}
+
+/// Puts an event into a client's queue; `None`: there is no such event.
+pub(super) fn send(slots: &Slots, client: u32, event: u32, data: u64) -> Option<Posted> {
+    let (_, priority) = slots.handler(event)?;
+    let client = slots.clients.get(client as usize);
+    let Some(mailbox) = client.and_then(|client| client.mailbox.get()) else {
+        return Some(Posted::Detached);
+    };
+    let posted = mailbox.post(event, data, priority);
+    match posted {
+        Posted::Coalesced => slots.count_number(event, Count::Coalesced),
+        Posted::Dropped => slots.count_number(event, Count::Dropped),
+        Posted::Sent | Posted::Detached => {}
+    }
+    Some(posted)
+}

@@ -1,0 +1,42 @@
+//! What a domain has of events, before there are any.
+
+use super::trusted::slots::Slots;
+use super::way::Ways;
+use crate::fork;
+use std::any::Any;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+/// Of one domain. What its services do for handlers finds it, too.
+#[derive(Default)]
+pub(crate) struct EventState {
+    pub(crate) ways: Ways,
+    /// Once there are any.
+    slots: OnceLock<Arc<Slots>>,
+    /// A `Dispatcher`.
+    pub(super) dispatcher: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
+}
+
+impl EventState {
+    pub(crate) fn new(ways: Ways) -> EventState {
+        EventState {
+            ways,
+            ..EventState::default()
+        }
+    }
+
+    /// Its events and clients, if it has any. Signal handlers may call it.
+    pub(crate) fn slots(&self) -> Option<&Arc<Slots>> {
+        self.slots.get()
+    }
+
+    pub(super) fn slots_or_new(&self) -> std::io::Result<&Arc<Slots>> {
+        // So that no fork finds it half made.
+        let _one = fork::lock(&self.dispatcher);
+        if self.slots.get().is_none() {
+            let _ = self.slots.set(Arc::new(Slots::new(fork::process())?));
+        }
+        self.slots
+            .get()
+            .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::Other))
+    }
+}

@@ -1,0 +1,6 @@
+//! What events need `unsafe` for: descriptors that several threads read until the last one lets go,
+//! system calls that have no safe face, and the program that the kernel runs.
+
+pub(crate) mod bpf;
+pub(crate) mod kernel;
+pub(crate) mod slots;

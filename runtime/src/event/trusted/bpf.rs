@@ -1,0 +1,493 @@
+//! The program by which an event interrupts whoever runs.
+//!
+//! The kernel runs it at the tracepoint `sched_waking`, with the waking thread as the current one:
+//! the one that wrote, or that an interrupt found running. If the thread that is woken is a
+//! dispatcher that waits for events, and the current one is attached to that dispatcher's domain,
+//! the program sends it the signal for upcalls. So the handler runs before the current thread's
+//! next instruction, and nobody was scheduled for it.
+//!
+//! **Whom it signals.** Only threads in [`Program::attached`], by the numbers that the kernel
+//! itself gives threads and processes, not those of a namespace. A process has its number for as
+//! long as one of its threads is there, and the program goes with the process's descriptors: so it
+//! signals no other process's thread, whatever becomes of ours. A thread of ours that ended
+//! attached leaves its number to another thread of ours, for which such a signal is a stray.
+//!
+//! **Which thread is a dispatcher** is told by the address of its `task_struct`, which a second
+//! program tells the thread about itself: no layout of the kernel's is assumed. The dispatcher
+//! takes it back before it ends.
+//!
+//! Both programs are instructions that are written here. The second is under Apache-2.0 or GPL-2.0,
+//! as you choose: the kernel tells a task's address to no others.
+
+use crate::fork;
+use std::ffi::CStr;
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, Weak};
+
+/// Dispatchers that can have it at once.
+const DISPATCHERS: usize = 256;
+/// Threads that can be attached at once.
+const THREADS: u32 = 4096;
+
+/// What a dispatcher and the program tell each other, in a page of both.
+#[repr(C)]
+struct Words {
+    /// The dispatcher waits for events until this time, by the clock `CLOCK_MONOTONIC`; 0: it does
+    /// not wait. Whatever wakes it later is no event.
+    until: AtomicU64,
+    /// How often somebody was signalled.
+    signalled: AtomicU64,
+}
+
+const PAGE: usize = DISPATCHERS * size_of::<Words>();
+
+/// The program, in force.
+pub(crate) struct Program {
+    /// Dispatchers by the address of their task: a number below [`DISPATCHERS`].
+    dispatchers: OwnedFd,
+    /// Attached threads by process (upper half) and thread: their dispatcher's number.
+    attached: OwnedFd,
+    learned: OwnedFd,
+    learns: OwnedFd,
+    words: *mut Words,
+    used: Mutex<[bool; DISPATCHERS]>,
+    _kept: [OwnedFd; 3],
+}
+
+// SAFETY: the words are atomics, in memory that stays until the program is dropped; the rest can be
+// shared.
+unsafe impl Send for Program {}
+// SAFETY: as above.
+unsafe impl Sync for Program {}
+
+/// What the kernel says of the calling thread.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct Learned {
+    task: u64,
+    /// Process in the upper half, thread in the lower.
+    numbers: u64,
+}
+
+// Of `enum bpf_cmd`, `bpf_map_type`, `bpf_prog_type` and `bpf_func_id`, and their flags
+// (include/uapi/linux/bpf.h).
+const MAP_CREATE: i64 = 0;
+const MAP_LOOKUP: i64 = 1;
+const MAP_UPDATE: i64 = 2;
+const MAP_DELETE: i64 = 3;
+const PROGRAM_LOAD: i64 = 5;
+const PROGRAM_RUN: i64 = 10;
+const TRACEPOINT_OPEN: i64 = 17;
+const HASH: u32 = 1;
+const ARRAY: u32 = 2;
+const MAPPABLE: u32 = 1 << 10;
+const RAW_TRACEPOINT: u32 = 17;
+const LOOKUP: i32 = 1;
+const KTIME: i32 = 5;
+const CURRENT_NUMBERS: i32 = 14;
+const CURRENT_TASK: i32 = 35;
+const SIGNAL_THREAD: i32 = 117;
+
+/// The system call, with an attribute whose layout is the kernel's for this command.
+///
+/// # Safety
+/// Pointers in it are to what the kernel reads and writes there.
+unsafe fn bpf<T>(command: i64, attribute: &mut T) -> Result<i32> {
+    // SAFETY: the kernel reads and writes as many bytes of the attribute as this says, and what it
+    // points to by the caller's promise.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_bpf,
+            command,
+            std::ptr::from_mut(attribute),
+            size_of::<T>(),
+        )
+    };
+    match done {
+        ..0 => Err(Error::last_os_error()),
+        done => Ok(done as i32),
+    }
+}
+
+fn owned(number: i32) -> OwnedFd {
+    // SAFETY: a descriptor that bpf(2) has just made, closed by an exec, and nobody else's.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}
+
+fn map(kind: u32, key: u32, value: u32, entries: u32, flags: u32) -> Result<OwnedFd> {
+    let mut attribute = [kind, key, value, entries, flags];
+    // SAFETY: no pointers.
+    Ok(owned(unsafe { bpf(MAP_CREATE, &mut attribute)? }))
+}
+
+/// Descriptor, address of the key, address of the value, flags.
+type Element = [u64; 4];
+
+fn element<K, V>(map: &OwnedFd, key: &K, value: *const V) -> Element {
+    let key = std::ptr::from_ref(key) as u64;
+    [map.as_raw_fd() as u64, key, value as u64, 0]
+}
+
+fn update(map: &OwnedFd, key: u64, value: u32) -> Result<()> {
+    // SAFETY: both are as large as the map's.
+    unsafe { bpf(MAP_UPDATE, &mut element(map, &key, &raw const value)).map(drop) }
+}
+
+fn delete(map: &OwnedFd, key: u64) {
+    // SAFETY: the key is as large as the map's.
+    let _ = unsafe {
+        bpf(
+            MAP_DELETE,
+            &mut element::<_, u32>(map, &key, std::ptr::null()),
+        )
+    };
+}
+
+/// One instruction: operation, registers, offset, immediate value.
+type Instruction = (u8, u8, u8, i16, i32);
+
+/// The program's own assembler.
+#[derive(Default)]
+struct Assembler {
+    code: Vec<u64>,
+    /// Jumps to the end, by the place of their instruction.
+    leaving: Vec<usize>,
+}
+
+impl Assembler {
+    fn put(&mut self, (operation, to, from, offset, value): Instruction) {
+        let registers = u64::from(from) << 4 | u64::from(to);
+        let low = u64::from(operation) | registers << 8 | u64::from(offset as u16) << 16;
+        self.code.push(low | u64::from(value as u32) << 32);
+    }
+
+    /// `to = from`
+    fn copy(&mut self, to: u8, from: u8) {
+        self.put((0xbf, to, from, 0, 0));
+    }
+
+    fn set(&mut self, to: u8, value: i32) {
+        self.put((0xb7, to, 0, 0, value));
+    }
+
+    fn add(&mut self, to: u8, value: i32) {
+        self.put((0x07, to, 0, 0, value));
+    }
+
+    /// `to = *(u64 *)(from + offset)`
+    fn load(&mut self, to: u8, from: u8, offset: i16) {
+        self.put((0x79, to, from, offset, 0));
+    }
+
+    /// The same of 32 bits.
+    fn load_half(&mut self, to: u8, from: u8, offset: i16) {
+        self.put((0x61, to, from, offset, 0));
+    }
+
+    /// `*(u64 *)(to + offset) = from`
+    fn store(&mut self, to: u8, offset: i16, from: u8) {
+        self.put((0x7b, to, from, offset, 0));
+    }
+
+    fn store_half(&mut self, to: u8, offset: i16, from: u8) {
+        self.put((0x63, to, from, offset, 0));
+    }
+
+    fn call(&mut self, helper: i32) {
+        self.put((0x85, 0, 0, 0, helper));
+    }
+
+    /// To the end if `register` compares so with the value of another one, or with a number.
+    fn leave_if(&mut self, operation: u8, register: u8, other: u8, value: i32) {
+        self.leaving.push(self.code.len());
+        self.put((operation, register, other, 0, value));
+    }
+
+    /// r0 = the value in a map for the key on the stack, at `r10 + key`; to the end without one.
+    fn look_up(&mut self, map: &OwnedFd, key: i16) {
+        // A load of 64 bits, which says that it is a map's descriptor.
+        self.put((0x18, 1, 1, 0, map.as_raw_fd()));
+        self.put((0, 0, 0, 0, 0));
+        self.copy(2, 10);
+        self.add(2, i32::from(key));
+        self.call(LOOKUP);
+        self.leave_if(EQUAL, 0, 0, 0);
+    }
+
+    /// The end: 0.
+    fn finish(mut self) -> Vec<u64> {
+        let end = self.code.len();
+        for place in self.leaving {
+            let distance = (end - place - 1) as u64;
+            self.code[place] |= distance << 16;
+        }
+        self.code.push(0xb7);
+        self.code.push(0x95);
+        self.code
+    }
+}
+
+/// With a number.
+const EQUAL: u8 = 0x15;
+const NOT_EQUAL: u8 = 0x55;
+const AT_LEAST: u8 = 0x35;
+/// With a register.
+const AT_LEAST_OF: u8 = 0x3d;
+const OTHER_THAN: u8 = 0x5d;
+
+/// What is run at `sched_waking`, whose first argument is the task that is woken.
+fn wakes(dispatchers: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32) -> Vec<u64> {
+    let mut a = Assembler::default();
+    a.load(6, 1, 0);
+    a.store(10, -8, 6);
+    a.look_up(dispatchers, -8);
+    // r7: which dispatcher.
+    a.load_half(7, 0, 0);
+    a.leave_if(AT_LEAST, 7, 0, DISPATCHERS as i32);
+    a.store_half(10, -12, 7);
+    a.look_up(words, -12);
+    // r8: its words. Does it wait for events?
+    a.copy(8, 0);
+    a.call(KTIME);
+    a.load(1, 8, 0);
+    a.leave_if(AT_LEAST_OF, 0, 1, 0);
+    // Is the current thread one of its domain's?
+    a.call(CURRENT_NUMBERS);
+    a.store(10, -8, 0);
+    a.look_up(attached, -8);
+    a.load_half(1, 0, 0);
+    a.leave_if(OTHER_THAN, 1, 7, 0);
+    a.set(1, signal);
+    a.call(SIGNAL_THREAD);
+    a.leave_if(NOT_EQUAL, 0, 0, 0);
+    a.load(1, 8, 8);
+    a.add(1, 1);
+    a.store(8, 8, 1);
+    a.finish()
+}
+
+/// What tells the current thread about itself.
+fn learns(learned: &OwnedFd) -> Vec<u64> {
+    let mut a = Assembler::default();
+    a.set(1, 0);
+    a.store_half(10, -4, 1);
+    a.look_up(learned, -4);
+    a.copy(6, 0);
+    a.call(CURRENT_TASK);
+    a.store(6, 0, 0);
+    a.call(CURRENT_NUMBERS);
+    a.store(6, 8, 0);
+    a.finish()
+}
+
+/// Has the kernel judge a program.
+fn load(code: &[u64], licence: &CStr) -> Result<OwnedFd> {
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attribute {
+        kind: u32,
+        count: u32,
+        code: u64,
+        licence: u64,
+        log_level: u32,
+        log_size: u32,
+        log: u64,
+        version: u32,
+        flags: u32,
+        name: [u8; 16],
+    }
+    let mut attribute = Attribute {
+        kind: RAW_TRACEPOINT,
+        count: code.len() as u32,
+        code: code.as_ptr() as u64,
+        licence: licence.as_ptr() as u64,
+        name: *b"postern_upcalls\0",
+        ..Attribute::default()
+    };
+    // SAFETY: the kernel reads so many instructions, and the licence up to its 0.
+    Ok(owned(unsafe { bpf(PROGRAM_LOAD, &mut attribute)? }))
+}
+
+impl Program {
+    /// Puts it in force, with the signal for upcalls.
+    fn new(signal: i32) -> Result<Program> {
+        let dispatchers = map(HASH, 8, 4, DISPATCHERS as u32, 0)?;
+        let attached = map(HASH, 8, 4, THREADS, 0)?;
+        let shared = map(
+            ARRAY,
+            4,
+            size_of::<Words>() as u32,
+            DISPATCHERS as u32,
+            MAPPABLE,
+        )?;
+        let learned = map(ARRAY, 4, size_of::<Learned>() as u32, 1, 0)?;
+        let learns = load(&learns(&learned), c"GPL")?;
+        let code = wakes(&dispatchers, &attached, &shared, signal);
+        let program = load(&code, c"Apache-2.0")?;
+        let mut attribute = [c"sched_waking".as_ptr() as u64, program.as_raw_fd() as u64];
+        // SAFETY: the kernel reads the name up to its 0.
+        let link = owned(unsafe { bpf(TRACEPOINT_OPEN, &mut attribute)? });
+        // SAFETY: a new mapping of the map's own memory, as long as that.
+        let words = unsafe {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            let file = shared.as_raw_fd();
+            let none = std::ptr::null_mut();
+            libc::mmap(none, PAGE, access, libc::MAP_SHARED, file, 0)
+        };
+        if words == libc::MAP_FAILED {
+            return Err(Error::last_os_error());
+        }
+        Ok(Program {
+            dispatchers,
+            attached,
+            learned,
+            learns,
+            words: words.cast(),
+            used: Mutex::new([false; DISPATCHERS]),
+            _kept: [shared, program, link],
+        })
+    }
+
+    /// The one of this process, which is made if there is none.
+    pub(crate) fn of_process(signal: i32) -> Result<Arc<Program>> {
+        static PRESENT: Mutex<(u64, Weak<Program>)> = Mutex::new((0, Weak::new()));
+        let mut present = fork::lock(&PRESENT);
+        // That of the parent is the parent's.
+        if present.0 == fork::process()
+            && let Some(program) = present.1.upgrade()
+        {
+            return Ok(program);
+        }
+        let program = Arc::new(Program::new(signal)?);
+        *present = (fork::process(), Arc::downgrade(&program));
+        Ok(program)
+    }
+
+    /// What the kernel says of the calling thread.
+    fn learn(&self) -> Result<Learned> {
+        // One thread at a time has the map.
+        let _used = fork::lock(&self.used);
+        let mut attribute = [0u32; 18];
+        attribute[0] = self.learns.as_raw_fd() as u32;
+        let mut learned = Learned::default();
+        // SAFETY: no pointers in the first; in the second key and value are as large as the map's.
+        unsafe {
+            bpf(PROGRAM_RUN, &mut attribute)?;
+            let value = &raw mut learned;
+            bpf(MAP_LOOKUP, &mut element(&self.learned, &0u32, value))?;
+        }
+        Ok(learned)
+    }
+
+    fn words(&self, number: usize) -> &Words {
+        // SAFETY: the number is below DISPATCHERS, by `Waiting::new`, and the mapping stays with
+        // this.
+        unsafe { &*self.words.add(number) }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this one's, and nobody has a reference into it any more.
+        unsafe { libc::munmap(self.words.cast(), PAGE) };
+    }
+}
+
+/// A dispatcher, from before its thread waits until behind.
+pub(crate) struct Waiting {
+    program: Arc<Program>,
+    number: usize,
+    process: u64,
+}
+
+impl Waiting {
+    /// One more; `None` if there are too many.
+    pub(crate) fn new(program: &Arc<Program>) -> Option<Waiting> {
+        let mut used = fork::lock(&program.used);
+        let number = used.iter().position(|used| !used)?;
+        used[number] = true;
+        Some(Waiting {
+            program: program.clone(),
+            number,
+            process: fork::process(),
+        })
+    }
+
+    /// The calling thread is this dispatcher's, until the result is dropped.
+    pub(crate) fn begin(&self) -> Result<OfThread<'_>> {
+        let task = self.program.learn()?.task;
+        self.wait_until(0);
+        update(&self.program.dispatchers, task, self.number as u32)?;
+        Ok(OfThread(&self.program.dispatchers, task))
+    }
+
+    /// Whoever is current when the dispatcher is woken before this time, by `CLOCK_MONOTONIC`, is
+    /// signalled if it is attached.
+    pub(crate) fn wait_until(&self, nanoseconds: u64) {
+        let words = self.program.words(self.number);
+        words.until.store(nanoseconds, SeqCst);
+    }
+
+    /// How often somebody was signalled.
+    pub(crate) fn signalled(&self) -> u64 {
+        self.program.words(self.number).signalled.load(SeqCst)
+    }
+
+    /// The calling thread is attached, until the result is dropped.
+    pub(crate) fn attach(self: &Arc<Self>) -> Result<AttachedThread> {
+        let numbers = self.program.learn()?.numbers;
+        update(&self.program.attached, numbers, self.number as u32)?;
+        Ok(AttachedThread(self.clone(), numbers))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.process == fork::process() {
+            fork::lock(&self.program.used)[self.number] = false;
+        }
+    }
+}
+
+/// A thread is known as a dispatcher's. It stays on that thread.
+pub(crate) struct OfThread<'a>(&'a OwnedFd, u64);
+
+impl Drop for OfThread<'_> {
+    fn drop(&mut self) {
+        delete(self.0, self.1);
+    }
+}
+
+/// A thread is known as one that may be interrupted.
+pub(crate) struct AttachedThread(Arc<Waiting>, u64);
+
+impl Drop for AttachedThread {
+    fn drop(&mut self) {
+        // The map of a forked child is its parent's.
+        if self.0.process == fork::process() {
+            delete(&self.0.program.attached, self.1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel refuses what is no program, so its word is the test; where it refuses all, there
+    /// is nothing to test.
+    #[test]
+    fn the_kernel_takes_the_program() {
+        match Program::new(libc::SIGRTMAX() - 4) {
+            Ok(program) => {
+                let learned = program.learn().unwrap();
+                assert!(learned.numbers as u32 != 0);
+                assert!(learned.task as i64 <= 0, "{:#x}", learned.task);
+            }
+            Err(error) => println!("skipped: bpf(2) says {error}"),
+        }
+    }
+}

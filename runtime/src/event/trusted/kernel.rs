@@ -1,0 +1,58 @@
+//! System calls for events that have no safe face elsewhere.
+
+use std::io::{Error, Result};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// A descriptor that queues a signal, once the calling thread blocks it.
+pub(crate) fn signal_descriptor(signal: i32) -> Result<OwnedFd> {
+    // SAFETY: the set is filled before it is read; the descriptor is the kernel's answer, and
+    // nobody else's.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        if libc::sigaddset(&mut set, signal) != 0 {
+            return Err(Error::last_os_error());
+        }
+        let made = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        match made {
+            ..0 => Err(Error::last_os_error()),
+            number => Ok(OwnedFd::from_raw_fd(number)),
+        }
+    }
+}
+
+/// Whether the calling thread blocks a signal.
+pub(crate) fn blocks(signal: i32) -> bool {
+    // SAFETY: querying the mask fills the set.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut set);
+        libc::sigismember(&set, signal) == 1
+    }
+}
+
+/// Makes the calling thread one that runs before all that have no or a lower such priority.
+pub(crate) fn run_first(priority: i32) -> Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // Its children are ordinary threads.
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: the kernel reads the structure; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(Error::last_os_error()),
+    }
+}
+
+/// Whether this is a thread of the process now. Signal handlers may call it.
+pub(crate) fn is_ours(thread: u32) -> bool {
+    // SAFETY: signal 0 is none, and errno comes back as it was.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let found = libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) == 0;
+        *errno = before;
+        found
+    }
+}
