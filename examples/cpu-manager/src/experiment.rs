@@ -8,10 +8,10 @@ use crate::groups::Groups;
 use crate::manager::{MOST, Manager};
 use crate::report::{self, EVERY, Run, Sample};
 use crate::roles::ARGUMENT;
-use crate::setup::{Common, Process, Quota, Ready, Role, Setup};
+use crate::setup::{Common, Process, Quota, Ready, Role, Setup, Ticks};
 use crate::share::Share;
 use crate::trusted::{self, Scheduling};
-use postern::{CommonMemory, Image};
+use postern::{CommonMemory, Image, Way, Ways};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -71,6 +71,8 @@ pub struct Options {
     pub disturbance: Option<(u64, Policy)>,
     /// Milliseconds between two ticks.
     pub tick: u64,
+    /// What they are made of; a process of the manager's own sleeps in any case.
+    pub ticks: Ticks,
     /// Gains in 256ths, if not the manager's own.
     pub gains: Option<[i32; 3]>,
     /// The processor on which all of it happens; else the last one that is allowed.
@@ -307,6 +309,7 @@ fn perform(options: &Options, cpu: usize, progress: &mut dyn FnMut(u64)) -> Resu
         processes: processes.collect(),
         proc: options.placement == Placement::Process,
         tick: options.tick * 1_000_000,
+        ticks: options.ticks,
     };
     let interrupted = (options.placement == Placement::Upcall).then(|| common.clone());
     let seconds = options.seconds as u32 + SPARE;
@@ -317,7 +320,9 @@ fn perform(options: &Options, cpu: usize, progress: &mut dyn FnMut(u64)) -> Resu
         common,
     };
 
-    let manager = Manager::join(&image, &memory, Controls::open(&common.processes, false)?)?;
+    let controls = Controls::open(&common.processes, false)?;
+    let ways = Ways::at_most(Way::RealTime).priority(PRIORITY as i32);
+    let manager = Manager::join(&image, &memory, controls, ways)?;
     if let Some(gains) = options.gains {
         manager.gains(gains)?;
     }
@@ -347,7 +352,10 @@ fn perform(options: &Options, cpu: usize, progress: &mut dyn FnMut(u64)) -> Resu
     }
     let mut notes = Vec::new();
     for player in cast.players() {
-        if let Some(refused) = player.ready()?.refused {
+        let ready = player.ready()?;
+        let way = ready.way.map(|way| format!("events are handled by {way}"));
+        notes.extend(way.filter(|way| !notes.contains(way)));
+        if let Some(refused) = ready.refused {
             notes.push(format!(
                 "{} is SCHED_OTHER; it may not have {refused}",
                 player.name
@@ -363,7 +371,7 @@ fn perform(options: &Options, cpu: usize, progress: &mut dyn FnMut(u64)) -> Resu
     let over = AtomicBool::new(false);
     let (samples, thread_time) = std::thread::scope(|scope| {
         let thread = (options.placement == Placement::Thread).then(|| {
-            let work = || keep_calling(&manager, cpu, begin, common.tick, &over);
+            let work = || keep_calling(&manager, cpu, begin, &common, &over);
             scope.spawn(work)
         });
         let samples = sample(options, begin, &mut cast, progress);
@@ -374,7 +382,7 @@ fn perform(options: &Options, cpu: usize, progress: &mut dyn FnMut(u64)) -> Resu
     let mut manager_time = own.and_then(trusted::process_time);
     if let Some(thread) = thread_time {
         let thread = thread.map_err(|_| Error::Domain("its thread panicked".to_owned()))?;
-        manager_time = Some(thread.time);
+        manager_time = thread.time;
         notes.extend(thread.notes);
     }
     if let Some(poison) = manager.domain().poison() {
@@ -392,8 +400,14 @@ fn perform(options: &Options, cpu: usize, progress: &mut dyn FnMut(u64)) -> Resu
         placement: options.placement.name().to_owned(),
         ticks: match options.placement {
             Placement::Process => format!("a process of its own looks every {tick} ms"),
-            Placement::Thread => format!("a thread of the host calls every {tick} ms"),
-            Placement::Upcall => format!("whoever is current is interrupted every {tick} ms"),
+            Placement::Thread => match options.ticks {
+                Ticks::Timer => format!("a thread of the host calls every {tick} ms"),
+                Ticks::Event => format!("an event every {tick} ms"),
+            },
+            Placement::Upcall => match options.ticks {
+                Ticks::Timer => format!("whoever is current is interrupted every {tick} ms"),
+                Ticks::Event => format!("each process has an event every {tick} ms"),
+            },
         },
         held,
         notes,
@@ -408,37 +422,57 @@ fn perform(options: &Options, cpu: usize, progress: &mut dyn FnMut(u64)) -> Resu
 
 /// What became of the manager's thread.
 struct OfThread {
-    time: u64,
+    /// Its processor time; of events it is not known.
+    time: Option<u64>,
     notes: Vec<String>,
 }
 
-/// The manager as a thread: calls it at every tick, until it is over.
+/// The manager as a thread: calls it at every tick, or has the library's thread do so, until it is
+/// over.
 fn keep_calling(
     manager: &Manager,
     cpu: usize,
     begin: u64,
-    tick: u64,
+    common: &Common,
     over: &AtomicBool,
 ) -> OfThread {
     let mut notes = Vec::new();
-    let scheduling = Scheduling::Fifo(PRIORITY);
-    let placed = trusted::pin(cpu).and_then(|()| trusted::schedule(0, scheduling));
-    if let Err(error) = placed {
-        notes.push(format!(
-            "the manager's thread is SCHED_OTHER; it may not have {scheduling}: {error}"
-        ));
+    let pinned = trusted::pin(cpu);
+    // The library's thread is where the one is that begins.
+    let event = match common.ticks {
+        Ticks::Timer => None,
+        Ticks::Event => match manager.every(common.tick) {
+            Ok(event) => Some(event),
+            Err(error) => {
+                notes.push(format!("a thread of the host's own calls: {error}"));
+                None
+            }
+        },
+    };
+    if let Some(event) = &event {
+        notes.push(format!("events are handled by {}", event.way()));
+    } else {
+        let scheduling = Scheduling::Fifo(PRIORITY);
+        if let Err(error) = pinned.and_then(|()| trusted::schedule(0, scheduling)) {
+            notes.push(format!(
+                "the manager's thread is SCHED_OTHER; it may not have {scheduling}: {error}"
+            ));
+        }
     }
     for n in 1.. {
-        trusted::sleep_until(begin + n * tick);
+        trusted::sleep_until(begin + n * common.tick);
         if over.load(Ordering::Relaxed) {
             break;
+        }
+        if event.is_some() {
+            continue;
         }
         if let Err(error) = manager.tick() {
             notes.push(format!("the manager's thread has ended early: {error}"));
             break;
         }
     }
-    let time = trusted::thread_time();
+    let time = event.is_none().then(trusted::thread_time);
     OfThread { time, notes }
 }
 

@@ -9,6 +9,7 @@ use clap::{Parser, ValueEnum};
 use postern_example_cpu_manager::error::Error;
 use postern_example_cpu_manager::experiment::{self, Options, Placement, Policy};
 use postern_example_cpu_manager::report::{self, Run};
+use postern_example_cpu_manager::setup::Ticks;
 use postern_example_cpu_manager::share::Share;
 use postern_example_cpu_manager::{extension, plot, roles};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,9 @@ struct Arguments {
     /// Milliseconds between two looks of the manager
     #[arg(long, default_value_t = 10)]
     tick: u64,
+    /// What ticks of threads and upcalls are made of
+    #[arg(long, value_enum, default_value = "timer")]
+    ticks: TicksName,
     /// Gains of the controller, in 256ths
     #[arg(long, value_name = "P,I,D", value_delimiter = ',', num_args = 1)]
     gains: Vec<i32>,
@@ -82,6 +86,14 @@ enum Disturbance {
     None,
     /// A process that computes in bursts: exponential times between them, geometric lengths
     Markov,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum TicksName {
+    /// Timers of the interrupted threads' own processor time; a thread that sleeps
+    Timer,
+    /// The library's events
+    Event,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -156,6 +168,10 @@ fn run(arguments: &Arguments) -> Result<(), Error> {
             Disturbance::Markov => Some((arguments.seed, policy)),
         },
         tick: arguments.tick,
+        ticks: match arguments.ticks {
+            TicksName::Timer => Ticks::Timer,
+            TicksName::Event => Ticks::Event,
+        },
         gains,
         cpu: arguments.cpu,
         ends: arguments.ends.clone(),

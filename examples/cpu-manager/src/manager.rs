@@ -4,10 +4,15 @@ use crate::controls::Controls;
 use crate::error::Error;
 use crate::share::Share;
 use crate::trusted;
-use postern::{Attachment, CommonMemory, Domain, DomainBuilder, Func, Image, Offset};
+use postern::{
+    Attachment, Client, CommonMemory, Domain, DomainBuilder, Event, Func, Image, Offset,
+    Subscription, Ways,
+};
 use serde::Serialize;
 use std::time::Duration;
 
+/// No tick is ended: it is over when its thread has run, however long others keep it waiting.
+const LONGEST: Duration = Duration::from_secs(3600);
 /// Processes that a manager knows at most.
 pub const MOST: usize = 16;
 /// Words of `struct manager` in front of its processes, and of each.
@@ -75,7 +80,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Joins the manager that other processes have in common.
+    /// Joins the manager that other processes have in common. Its events go one of these ways.
     ///
     /// # Errors
     /// The image is another one, or the system refuses a domain.
@@ -83,8 +88,10 @@ impl Manager {
         image: &Image,
         memory: &CommonMemory,
         controls: Controls,
+        ways: Ways,
     ) -> Result<Manager, Error> {
-        Manager::build(controls.grant(Domain::builder(image).common(memory)))
+        let builder = Domain::builder(image).common(memory).ways(ways);
+        Manager::build(controls.grant(builder))
     }
 
     /// A manager with the services that its domain's builder has.
@@ -92,8 +99,8 @@ impl Manager {
     /// # Errors
     /// As [`Manager::join`]; a service is missing.
     pub fn build(builder: DomainBuilder) -> Result<Manager, Error> {
-        // No deadline: a tick is over when its thread has run, however long others keep it waiting.
-        let domain = builder.deadline(None).build().map_err(Error::domain)?;
+        let domain = builder.deadline(Some(LONGEST)).build();
+        let domain = domain.map_err(Error::domain)?;
         let state = domain.func::<fn() -> Offset>("manager_state");
         let state = state.map_err(Error::domain)?;
         Ok(Manager {
@@ -207,9 +214,26 @@ impl Manager {
     /// The thread cannot have upcalls.
     pub fn attach(&self) -> Result<Attachment, Error> {
         let upcall = self.domain.upcall("tick").map_err(Error::domain)?;
-        // As above: an hour of waiting ends no tick.
-        let upcall = trusted::allow(upcall.longest(Duration::from_secs(3600)));
+        let upcall = trusted::allow(upcall.longest(LONGEST));
         upcall.attach().map_err(Error::domain)
+    }
+
+    /// Lets ticks that are events interrupt the calling thread, until the client is dropped.
+    ///
+    /// # Errors
+    /// The thread cannot have upcalls.
+    pub fn attach_to_events(&self) -> Result<Client, Error> {
+        let client = trusted::allow_events(self.domain.client().longest(LONGEST));
+        client.attach().map_err(Error::domain)
+    }
+
+    /// A tick every so many nanoseconds, by a timer of this process's, until the result is dropped.
+    ///
+    /// # Errors
+    /// There can be no events.
+    pub fn every(&self, tick: u64) -> Result<Subscription, Error> {
+        let event = Event::every(Duration::from_nanos(tick));
+        self.domain.on(event, "tick").map_err(Error::domain)
     }
 }
 

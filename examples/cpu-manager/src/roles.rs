@@ -6,9 +6,9 @@ use crate::controls::Controls;
 use crate::disturbance::{Burst, LONGEST};
 use crate::error::Error;
 use crate::manager::Manager;
-use crate::setup::{Common, Ready, Role, Setup};
+use crate::setup::{Common, Ready, Role, Setup, Ticks};
 use crate::trusted::{self, OwnTimer, Scheduling};
-use postern::{Attachment, CommonMemory, Image};
+use postern::{Attachment, Client, CommonMemory, Image, Subscription, Ways};
 use std::fs::OpenOptions;
 use std::hint::black_box;
 use std::io::Write;
@@ -43,15 +43,16 @@ pub fn play() -> Result<(), Error> {
         Role::Manager(scheduling) => (Some(*scheduling), false),
     };
     let common = setup.common.as_ref().filter(|_| interrupted);
-    let _upcalls = match (&manager, common) {
-        (Some(manager), Some(common)) => Some(interrupt(manager, common.tick)?),
+    let upcalls = match (&manager, common) {
+        (Some(manager), Some(common)) => Some(interrupt(manager, common)?),
         _ => None,
     };
     let refused = wanted.and_then(|scheduling| {
         let error = trusted::schedule(0, scheduling).err()?;
         Some(format!("{scheduling}: {error}"))
     });
-    let ready = serde_json::to_string(&Ready { refused });
+    let way = upcalls.as_ref().and_then(Interrupts::way);
+    let ready = serde_json::to_string(&Ready { refused, way });
     let ready = ready.map_err(|error| Error::Options(error.to_string()))?;
     let mut output = std::io::stdout();
     writeln!(output, "{ready}")
@@ -88,17 +89,43 @@ fn join(common: &Common) -> Result<Manager, Error> {
     let memory = memory.map_err(|error| Error::file(&common.memory, error))?;
     let memory = CommonMemory::join(memory.into()).map_err(Error::domain)?;
     let controls = Controls::open(&common.processes, common.proc)?;
-    Manager::join(&image, &memory, controls)
+    Manager::join(&image, &memory, controls, Ways::BEST)
 }
 
-/// The manager interrupts the calling thread each time that it has run for a tick. Of all attached
-/// threads, that is the one that is current.
-fn interrupt(manager: &Manager, tick: u64) -> Result<(OwnTimer, Attachment), Error> {
-    let attachment = manager.attach()?;
+/// The calling thread is interrupted until this is dropped.
+enum Interrupts {
+    /// Each time that it has run for a tick. Of all attached threads, that is the current one.
+    Timer {
+        _timer: OwnTimer,
+        _attachment: Attachment,
+    },
+    /// By a timer of the process's. Another process's timer interrupts that one.
+    Event { tick: Subscription, _client: Client },
+}
+
+impl Interrupts {
+    fn way(&self) -> Option<String> {
+        match self {
+            Interrupts::Timer { .. } => None,
+            Interrupts::Event { tick, .. } => Some(tick.way().to_string()),
+        }
+    }
+}
+
+fn interrupt(manager: &Manager, common: &Common) -> Result<Interrupts, Error> {
+    if common.ticks == Ticks::Event {
+        let _client = manager.attach_to_events()?;
+        let tick = manager.every(common.tick)?;
+        return Ok(Interrupts::Event { tick, _client });
+    }
+    let _attachment = manager.attach()?;
     let signal = postern::Config::default().upcall_signal;
-    let timer = OwnTimer::start(signal, tick);
-    let timer = timer.map_err(|error| Error::system("a timer of the thread's own", error))?;
-    Ok((timer, attachment))
+    let timer = OwnTimer::start(signal, common.tick);
+    let _timer = timer.map_err(|error| Error::system("a timer of the thread's own", error))?;
+    Ok(Interrupts::Timer {
+        _timer,
+        _attachment,
+    })
 }
 
 /// Integers, until the monotonic clock shows so many nanoseconds.

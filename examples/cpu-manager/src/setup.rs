@@ -41,6 +41,17 @@ pub struct Common {
     pub proc: bool,
     /// Nanoseconds between two ticks.
     pub tick: u64,
+    /// What ticks are made of.
+    pub ticks: Ticks,
+}
+
+/// What interrupts processes, or has the host's thread call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ticks {
+    /// A timer of each interrupted thread's own processor time; a thread of the host sleeps.
+    Timer,
+    /// The library's events: a timer of each process's that has the domain, by the best way.
+    Event,
 }
 
 /// What a process does.
@@ -72,4 +83,6 @@ pub struct Setup {
 pub struct Ready {
     /// The scheduling that it could not have, and why.
     pub refused: Option<String>,
+    /// The way that events go to it, if it has any.
+    pub way: Option<String>,
 }

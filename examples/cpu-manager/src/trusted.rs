@@ -1,7 +1,7 @@
 //! The only place for `unsafe`: scheduling, clocks of processes, timers and limits, which the
 //! standard library has not, and the promise that the manager's services are fit for upcalls.
 
-use postern::Upcall;
+use postern::{ClientBuilder, Upcall};
 use serde::{Deserialize, Serialize};
 use std::io::{Error, Result};
 use std::mem::MaybeUninit;
@@ -220,6 +220,19 @@ impl Drop for OwnTimer {
     fn drop(&mut self) {
         // SAFETY: the timer was made here, and is ended once.
         unsafe { libc::syscall(libc::SYS_timer_delete, self.timer) };
+    }
+}
+
+/// As [`allow`], for handlers of events.
+pub fn allow_events(client: ClientBuilder) -> ClientBuilder {
+    // SAFETY: as below.
+    unsafe {
+        client
+            .allow("manager_time")
+            .allow("thread_time")
+            .allow("process_time")
+            .allow("set_quota")
+            .allow("set_background")
     }
 }
 

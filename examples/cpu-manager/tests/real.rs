@@ -2,6 +2,7 @@
 //! clients are held is no matter here; the machine may be busy.
 
 use postern_example_cpu_manager::experiment::{self, Options, Placement, Policy};
+use postern_example_cpu_manager::setup::Ticks;
 use postern_example_cpu_manager::{extension, groups};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -170,6 +171,20 @@ fn policies_and_what_else_can_be_chosen() {
     }
 }
 
+/// Ticks by the library's events, whichever way they go here.
+#[test]
+fn ticks_are_events() {
+    let _alone = alone();
+    for placement in ["thread", "upcall"] {
+        let mut command = program();
+        command.args(["--ticks", "event", "--seconds", "1", "--json", "--quiet"]);
+        let runs = json(&output(command.args(["--placement", placement])));
+        assert_complete(&runs[0], 3, 1);
+        let notes = runs[0]["notes"].to_string();
+        assert!(notes.contains("events are handled by"), "{notes}");
+    }
+}
+
 #[test]
 fn clients_that_end() {
     let _alone = alone();
@@ -223,7 +238,13 @@ fn without_rights() {
         .arg("--extension")
         .arg(&extension)
         .current_dir(folder.path());
-    for placement in ["process", "thread", "upcall"] {
+    let cases = [
+        ("process", "timer"),
+        ("thread", "timer"),
+        ("upcall", "timer"),
+        ("upcall", "event"),
+    ];
+    for (placement, ticks) in cases {
         let mut command = {
             let mut again = Command::new(command.get_program());
             again.args(command.get_args());
@@ -237,6 +258,7 @@ fn without_rights() {
             "--placement",
             placement,
         ]);
+        command.args(["--ticks", ticks]);
         let runs = json(&output(&mut command));
         assert_complete(&runs[0], 3, 1);
         if root {
@@ -267,6 +289,7 @@ fn no_descriptor_stays() {
             shares: vec!["10/100".parse().expect("a share")],
             disturbance: Some((1, Policy::Fifo)),
             tick: 10,
+            ticks: Ticks::Timer,
             gains: None,
             cpu: None,
             ends: Vec::new(),
@@ -327,6 +350,7 @@ fn wrong_options() {
         (&["--gains", "5000,0,0"], "0 to 4096"),
         (&["--ends", "1"], "CLIENT@MILLISECONDS"),
         (&["--ends", "7@100"], "no client 7"),
+        (&["--ticks", "bpf"], "possible values"),
         (&["--json", "--csv"], "cannot be used with"),
         (&["--policy", "deadline"], "possible values"),
         (&["--disturbance", "poisson"], "possible values"),
