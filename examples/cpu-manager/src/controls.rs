@@ -51,6 +51,15 @@ pub struct Controls {
     processes: Vec<Controlled>,
 }
 
+/// What the manager can do.
+pub const SERVICES: [&str; 5] = [
+    "manager_time",
+    "thread_time",
+    "process_time",
+    "set_quota",
+    "set_background",
+];
+
 impl Controls {
     /// Opens what the services will use; with `proc`, times are read there.
     ///
@@ -86,7 +95,7 @@ impl Controls {
         Ok(Controls { processes })
     }
 
-    /// Grants them to a domain of the manager's.
+    /// Grants them, which are [`SERVICES`], to a domain of the manager's.
     pub fn grant(self, builder: DomainBuilder) -> DomainBuilder {
         let shared = Arc::new(self);
         let (times, quotas, background) = (shared.clone(), shared.clone(), shared);

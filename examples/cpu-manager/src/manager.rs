@@ -1,6 +1,6 @@
 //! The manager's domain: its functions, and its state as the host reads it.
 
-use crate::controls::Controls;
+use crate::controls::{Controls, SERVICES};
 use crate::error::Error;
 use crate::share::Share;
 use crate::trusted;
@@ -91,7 +91,11 @@ impl Manager {
         ways: Ways,
     ) -> Result<Manager, Error> {
         let builder = Domain::builder(image).common(memory).ways(ways);
-        Manager::build(controls.grant(builder))
+        // Each reaches the clients and nothing else, whoever has it used.
+        let granted = SERVICES
+            .into_iter()
+            .fold(builder, DomainBuilder::grant_to_all);
+        Manager::build(controls.grant(granted))
     }
 
     /// A manager with the services that its domain's builder has.
