@@ -1,9 +1,9 @@
 //! Threads of a domain's pool: they go on with handlers that had to wait, and call functions that
 //! the extension spawns.
 //!
-//! Invariant: as for threads that an extension starts ([`crate::own_threads`]), such a thread enters
-//! no domain but its own, only while it is on the list, and has no reference to the domain while it
-//! is inside. A reset ends them all, and starts others.
+//! Invariant: as for threads that an extension starts ([`crate::own_threads`]), such a thread
+//! enters no domain but its own, only while it is on the list, and has no reference to the domain
+//! while it is inside. A reset ends them all, and starts others.
 
 pub(crate) mod state;
 

@@ -1,5 +1,5 @@
-//! What there is of a handler that waits at a gate slot: the registers of its call of a service, and
-//! the return addresses of its own calls. The rest is in its window.
+//! What there is of a handler that waits at a gate slot: the registers of its call of a service,
+//! and the return addresses of its own calls. The rest is in its window.
 
 use crate::thread::Thread;
 use crate::upcall::clock::Clock;
