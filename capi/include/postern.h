@@ -213,6 +213,9 @@ PT_API int pt_options_threads(pt_options *options, uint32_t threads);
  * the process, each a call of the domain's with its deadline; 0, the default, is none. They end with
  * the program, and with pt_domain_reset and pt_domain_free. */
 PT_API int pt_options_own_threads(pt_options *options, uint32_t threads);
+/* Threads of the process that go on with handlers that have to wait, and call what the extension
+ * spawns (postern/threads.h); 0, the default, is none. They are there as long as the domain. */
+PT_API int pt_options_sandbox_threads(pt_options *options, uint32_t threads);
 /* Where the window shall lie: PT_PLACE_… */
 PT_API int pt_options_placement(pt_options *options, int placement);
 /* A pointer of the host's that pt_domain_user gives back. */
@@ -365,6 +368,14 @@ typedef struct pt_counters {
     uint64_t denied;       /* calls of services that were denied */
     uint64_t system_calls; /* system calls that the policy granted */
     uint64_t refused;      /* system calls that it refused */
+    /* Of sandbox threads: */
+    uint64_t promoted;     /* handlers that had to wait, for a thread to go on with them */
+    uint64_t spawned;      /* functions that the extension spawned */
+    uint64_t resumed;      /* handlers with which a thread went on */
+    uint64_t skipped;      /* handlers and functions that a reset or the domain's end made void */
+    uint64_t full;         /* handlers and functions for which there was no place */
+    uint64_t busy;         /* threads that are in one now */
+    uint64_t longest;      /* most that ever waited at once */
 } pt_counters;
 
 PT_API int pt_domain_counters(pt_domain *domain, pt_counters *counters);

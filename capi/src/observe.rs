@@ -23,7 +23,8 @@ pub extern "C" fn pt_domain_counters(
     counters: CountersOut<'_>,
 ) -> c_int {
     failure::code(|| {
-        let found = domain.get()?.domain.counters();
+        let domain = domain.get()?;
+        let (found, waiting) = (domain.domain.counters(), domain.domain.sandbox_threads());
         counters.put(CCounters {
             size: 0,
             calls: found.calls,
@@ -35,6 +36,13 @@ pub extern "C" fn pt_domain_counters(
             denied: found.denied_services.values().sum(),
             system_calls: found.system_calls,
             refused: found.refused_system_calls,
+            promoted: waiting.promoted,
+            spawned: waiting.spawned,
+            resumed: waiting.resumed,
+            skipped: waiting.skipped,
+            full: waiting.full,
+            busy: waiting.busy.into(),
+            longest: waiting.longest.into(),
         })
     })
 }

@@ -265,6 +265,15 @@ pub extern "C" fn pt_options_own_threads(options: Handle<OptionsKind>, threads: 
     })
 }
 
+/// `pt_options_sandbox_threads`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_sandbox_threads(options: Handle<OptionsKind>, threads: u32) -> c_int {
+    change(options, |o| {
+        o.limits.sandbox_threads = threads;
+        Ok(())
+    })
+}
+
 /// Names in C and values, for the test that the header agrees.
 pub const PLACEMENTS: [(&str, i32); 3] = [
     ("PT_PLACE_AUTO", 0),

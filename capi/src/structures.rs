@@ -70,6 +70,20 @@ pub struct CCounters {
     pub system_calls: u64,
     /// System calls that it refused.
     pub refused: u64,
+    /// Handlers that had to wait.
+    pub promoted: u64,
+    /// Functions that the extension spawned.
+    pub spawned: u64,
+    /// Handlers with which a thread went on.
+    pub resumed: u64,
+    /// Handlers and functions that a reset or the domain's end made void.
+    pub skipped: u64,
+    /// Handlers and functions for which there was no place.
+    pub full: u64,
+    /// Sandbox threads that are in one now.
+    pub busy: u64,
+    /// Most that ever waited at once.
+    pub longest: u64,
 }
 
 /// `pt_call`.

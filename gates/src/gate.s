@@ -401,7 +401,7 @@ GLOBAL postern_full
 775:
     CLEAR_SCALARS
     call    r11
-    # Where the resume gate's calls return to, too (`upcall/resume.s`).
+    # Where the resume gate's calls return to, too (`resume.s`).
     .globl  postern_full_back
     .hidden postern_full_back
 postern_full_back:

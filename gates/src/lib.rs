@@ -37,6 +37,7 @@
 //! | [`guard`] | services that are decided about before they are called |
 //! | [`registers`] | which bits of registers the values of C types fill |
 //! | `upcall.s`, [`upcall`] | handlers of domains that interrupt a thread at any instruction |
+//! | `resume.s`, [`resume`] | such handlers that had to wait go on on other threads |
 //! | `stray` | services that return out of turn |
 //! | [`stub`] | plain C function pointers to entries |
 //! | [`inside`] | who is inside a domain, and who waits for whom to leave |
@@ -114,6 +115,8 @@ pub mod lock;
 mod model;
 #[cfg(feature = "linux")]
 pub mod pages;
+#[cfg(feature = "linux")]
+pub mod resume;
 #[cfg(feature = "linux")]
 pub mod signal;
 #[cfg(feature = "linux")]

@@ -392,10 +392,7 @@ fn in_window(control: &Control, pc: usize) -> bool {
 /// Whether a call that is *Inside* can be ended at this instruction of ours: a part of the gates,
 /// or all of the memory gate.
 fn abortable(pc: usize) -> bool {
-    bulk::contains(pc)
-        || gate::region_of(pc) == PcRegion::Abortable
-        || upcall::gate::contains(pc)
-        || upcall::resume::contains(pc)
+    bulk::contains(pc) || gate::region_of(pc) == PcRegion::Abortable || upcall::gate::contains(pc)
 }
 
 /// `own`: the thread's own wish that its innermost call end.

@@ -35,23 +35,19 @@
 //!
 //! A handler that calls another one is ended; or if its domain has threads for that, it is
 //! suspended where it calls ([`suspended`]), waits for one of them ([`pool`]), and goes on there as
-//! an ordinary call ([`resume`]). For the interrupted thread it has returned.
+//! an ordinary call ([`super::resume`]). For the interrupted thread it has returned.
 
 pub(crate) mod clock;
 pub(crate) mod gate;
 mod mailbox;
-mod pool;
-pub(crate) mod resume;
+pub(crate) mod pool;
 mod source;
-mod suspended;
+pub(crate) mod suspended;
 
 #[cfg(feature = "testing")]
 pub use gate::bounds;
 pub use mailbox::{EndedUpcall, Mailbox, Posted, UpcallCounters};
 pub use pool::{Job, Pool, PoolCounters};
-pub use resume::Resume;
-#[cfg(feature = "testing")]
-pub use resume::resume_bounds;
 pub use source::{Claimed, Handled, Sources};
 
 use super::above::above;

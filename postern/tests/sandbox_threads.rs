@@ -674,13 +674,13 @@ fn what_waiting_costs() {
         let domain = builder.sandbox_threads(1).build().unwrap();
         let figure = |upcall: postern::Upcall, waits: bool| {
             let attachment = upcall.attach().unwrap();
-            let mut all: Vec<(u64, u64)> = (0..2000)
-                .map(|_| {
+            let mut all: Vec<(u64, u64)> = (1..=2000)
+                .map(|n| {
                     let begun = now();
                     attachment.send(1, 1);
                     let back = now() - begun;
                     if waits {
-                        settled(&domain);
+                        until("it is done", || domain.sandbox_threads().resumed == n);
                     }
                     (back, ENTERED.load(SeqCst).saturating_sub(begun))
                 })

@@ -1,9 +1,9 @@
 //! Threads of a domain's pool: they go on with handlers that had to wait, and call functions that
 //! the extension spawns.
 //!
-//! Invariant: as for threads that an extension starts ([`crate::own_threads`]), such a thread enters
-//! no domain but its own, only while it is on the list, and has no reference to the domain while it
-//! is inside. A reset ends them all, and starts others.
+//! Invariant: as for threads that an extension starts ([`crate::own_threads`]), such a thread
+//! enters no domain but its own, only while it is on the list, and has no reference to the domain
+//! while it is inside. A reset ends them all, and starts others.
 
 pub(crate) mod state;
 
@@ -17,7 +17,8 @@ use crate::own_threads::state::OwnThreads;
 use crate::value::Offset;
 use postern_gates::gate::STATUS_OK;
 use postern_gates::mask::SignalsBlocked;
-use postern_gates::upcall::{Job, Pool, PoolCounters, Resume};
+use postern_gates::resume::Resume;
+use postern_gates::upcall::{Job, Pool, PoolCounters};
 use postern_gates::{map, signal, thread};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;

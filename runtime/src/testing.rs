@@ -115,7 +115,7 @@ pub fn go_on(domain: &Domain) -> Option<Result<(), CallError>> {
 
 /// Addresses of the resume gate's first instruction and behind its last.
 pub fn resume_gate() -> (usize, usize) {
-    postern_gates::upcall::resume_bounds()
+    postern_gates::resume::bounds()
 }
 
 /// Addresses of the upcall gate's first instruction and behind its last.

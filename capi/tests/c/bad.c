@@ -92,6 +92,8 @@ int main(int argc, char **argv)
     REFUSED(pt_options_placement(options, 17), PT_E_ARGUMENT);
     REFUSED(pt_options_threads(options, 0), PT_E_ARGUMENT);
     REFUSED(pt_options_own_threads(NULL, 1), PT_E_HANDLE);
+    REFUSED(pt_options_sandbox_threads(NULL, 1), PT_E_HANDLE);
+    CHECK(pt_options_sandbox_threads(options, 1) == 0 && pt_options_sandbox_threads(options, 0) == 0);
     CHECK(pt_options_own_threads(options, 1) == 0 && pt_options_own_threads(options, 0) == 0);
     CHECK(pt_options_heap(options, UINT64_MAX) == 0);
     NOTHING(pt_domain_new(image, options), PT_E_LIMIT);

@@ -47,6 +47,8 @@ unsafe extern "C" {
     static postern_upcall_returned: u8;
     static postern_upcall_service: u8;
     static postern_upcall_service_end: u8;
+    static postern_resume_in: u8;
+    static postern_resume_refused: u8;
 
     /// `upcall.s` says what each register is.
     pub(super) fn postern_upcall_enter(
@@ -69,13 +71,16 @@ pub(super) fn service() -> u64 {
     &raw const postern_upcall_service as u64
 }
 
-/// Whether an upcall that is *Inside* can be ended at this instruction of the gate's.
+/// Whether an upcall that is *Inside*, or the call of a handler that goes on, can be ended at this
+/// instruction of their gates.
 pub(crate) fn contains(pc: usize) -> bool {
     let enters =
         (&raw const postern_upcall_marked as usize)..(&raw const postern_upcall_returned as usize);
     let serves = (&raw const postern_upcall_service as usize)
         ..(&raw const postern_upcall_service_end as usize);
-    enters.contains(&pc) || serves.contains(&pc)
+    let resumes =
+        (&raw const postern_resume_in as usize)..(&raw const postern_resume_refused as usize);
+    enters.contains(&pc) || serves.contains(&pc) || resumes.contains(&pc)
 }
 
 /// The gate from its first instruction to its last, for tests.

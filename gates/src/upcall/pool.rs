@@ -172,7 +172,7 @@ impl Pool {
 
     /// Puts a handler of `function` in that `fill` writes, with the data stack that begins at
     /// `stack`: the one that takes its place. `None` if there is no place.
-    pub(super) fn suspend(
+    pub(crate) fn suspend(
         &self,
         function: u32,
         stack: u32,
@@ -342,7 +342,7 @@ impl<'a> Job<'a> {
     }
 
     /// Exchanges it, once, with that of the calling thread, which is `with`.
-    pub(super) fn exchange_stack(&self, with: &AtomicU32) {
+    pub(crate) fn exchange_stack(&self, with: &AtomicU32) {
         if let What::Handler(slot) = self.what
             && !self.exchanged.replace(true)
         {
@@ -352,7 +352,7 @@ impl<'a> Job<'a> {
     }
 
     /// What there is of the handler.
-    pub(super) fn handler(&self) -> Option<&'a Suspended> {
+    pub(crate) fn handler(&self) -> Option<&'a Suspended> {
         match self.what {
             // SAFETY: the state is TAKEN by this thread, until this is dropped.
             What::Handler(slot) => Some(unsafe { &*slot.handler.get() }),

@@ -1,11 +1,11 @@
-//! Single-steps a suspended handler that goes on, and at each instruction of the resume gate, and at
-//! others, asks for the end of its call, or interrupts it by an upcall whose handler is suspended,
-//! too.
+//! Single-steps a suspended handler that goes on, and at each instruction of the resume gate, and
+//! at others, asks for the end of its call, or interrupts it by an upcall whose handler is
+//! suspended, too.
 //!
-//! A child has a handler suspended again and again, and goes on with it itself, under a debugger, in
-//! place of a thread of the pool. The call must end as usual or with the fault asked for (always the
-//! latter where verified text or a service was interrupted), the host's registers must be as they
-//! were, and the handler must find its own.
+//! A child has a handler suspended again and again, and goes on with it itself, under a debugger,
+//! in place of a thread of the pool. The call must end as usual or with the fault asked for (always
+//! the latter where verified text or a service was interrupted), the host's registers must be as
+//! they were, and the handler must find its own.
 //!
 //! This test has no harness: the children are forked, so the process must have one thread.
 

@@ -33,22 +33,13 @@ global_asm!(
 
 unsafe extern "C" {
     static postern_resume: u8;
-    static postern_resume_in: u8;
-    static postern_resume_refused: u8;
     #[cfg(feature = "testing")]
     static postern_resume_end: u8;
 }
 
-/// Whether a resumed call can be ended at this instruction of the gate's.
-pub(crate) fn contains(pc: usize) -> bool {
-    let enters =
-        (&raw const postern_resume_in as usize)..(&raw const postern_resume_refused as usize);
-    enters.contains(&pc)
-}
-
 /// The gate from its first instruction to its last, for tests.
 #[cfg(feature = "testing")]
-pub fn resume_bounds() -> (usize, usize) {
+pub fn bounds() -> (usize, usize) {
     (
         &raw const postern_resume as usize,
         &raw const postern_resume_end as usize,

@@ -1,5 +1,5 @@
 # The resume gate: a handler that was suspended at a gate slot of an interrupted thread goes on at
-# that slot, on the calling thread (`upcall/resume.rs`).
+# that slot, on the calling thread (`resume.rs`).
 #
 # It has the shape of an entry gate: six saved registers below T_FRAME. `resume_entry` publishes the
 # call as the slow path does, so that at postern_resume_in an abort finds what it expects. What the
