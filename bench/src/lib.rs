@@ -10,6 +10,7 @@ mod ecode;
 mod filter;
 mod load;
 mod memory;
+mod pages;
 mod placement;
 mod policy;
 pub mod programs;
@@ -79,6 +80,14 @@ pub const GROUPS: &[Group] = &[
             "serve",
             "the web server's ways to run a program, by wrk",
             serve::figures,
+        )
+    },
+    Group {
+        possible: pages::possible,
+        ..Group::new(
+            "pages",
+            "a program of several servers: FastCGI, their own domains, one domain",
+            pages::figures,
         )
     },
     Group::new(

@@ -207,7 +207,7 @@ fn write_site(site: &Path) -> std::io::Result<()> {
 
 /// The command that is measured: the one that handed over to this program, or else the one of these
 /// sources or of the path.
-fn postern() -> Result<PathBuf, String> {
+pub fn postern() -> Result<PathBuf, String> {
     let told = std::env::var_os(program::COMMAND).map(PathBuf::from);
     told.or_else(|| program::find("postern", IN_SOURCES))
         .ok_or_else(|| "the command `postern` is not here: `make build` builds it".to_owned())
@@ -366,6 +366,19 @@ fn processor_time(process: &Ending) -> Result<f64, String> {
     let theirs = children.split_whitespace().map(processor_time_of);
     // Those of programs come and go.
     Ok(own + theirs.filter_map(Result::ok).sum::<f64>())
+}
+
+/// The same with processes that any of its threads has started.
+pub fn busy_time(process: &Ending) -> Result<f64, String> {
+    let id = process.0.id();
+    let tasks = std::fs::read_dir(format!("/proc/{id}/task")).map_err(|e| e.to_string())?;
+    let children = tasks.flatten().filter_map(|task| {
+        let children = std::fs::read_to_string(task.path().join("children")).ok()?;
+        let times = children.split_whitespace().map(processor_time_of);
+        Some(times.filter_map(Result::ok).sum::<f64>())
+    });
+    let children: f64 = children.sum();
+    Ok(processor_time_of(&id.to_string())? + children)
 }
 
 fn processor_time_of(id: &str) -> Result<f64, String> {

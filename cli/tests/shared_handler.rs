@@ -285,6 +285,55 @@ fn servers_have_one_state_of_a_shared_handler() {
     assert_eq!(servers, pids, "{seen}");
 }
 
+/// A program that faults closes the domain of all, and the next request opens it.
+#[test]
+fn a_fault_is_one_request_and_the_state_of_all() {
+    let pages = Pages::new("fault");
+    let guest = example().join("../site/handlers/guest.c");
+    let at = |name: &str| pages.folder.path().join(name).to_str().unwrap().to_owned();
+    let (image, here) = (at("guest.px"), at(""));
+    let compile = [
+        "cc",
+        "-O2",
+        "-g",
+        "-I",
+        &here,
+        "-o",
+        &image,
+        guest.to_str().unwrap(),
+    ];
+    assert_eq!(postern(&compile).code, 0);
+    let sharing = Sharing::at(at("guest.socket").into(), "guest", &image);
+    let toml = SHARED
+        .replace("pages.px", "guest.px")
+        .replace("pages.socket", "guest.socket");
+    pages.write("serve.toml", toml);
+    let (one, other) = (pages.serve(), pages.serve());
+    let visitor = |serving: &Serving| {
+        let (status, text) = ask(&serving.address, "/shared").unwrap();
+        assert_eq!(status, 200, "{text}");
+        text.trim_end().to_owned()
+    };
+    assert!(visitor(&one).contains("visitor 1 of"));
+    assert!(visitor(&other).contains("visitor 2 of"));
+    let (status, text) = ask(&one.address, "/shared?crash").unwrap();
+    assert_eq!(status, 500, "{text}");
+    // It is told to the other server at once, and noticed by it a moment later.
+    let began = Instant::now();
+    while !ask(&other.address, "/shared")
+        .unwrap()
+        .1
+        .contains("visitor 1 of")
+    {
+        assert!(began.elapsed() < Duration::from_secs(60), "it stays closed");
+    }
+    assert!(visitor(&one).contains("visitor 2 of"));
+    assert!(visitor(&other).contains("visitor 3 of"));
+    let socket = sharing.socket.to_str().unwrap();
+    let seen = postern(&["top", "--socket", socket, "--json", "-n", "1"]).json(0);
+    assert_eq!(seen["domains"][0]["resets"], 1);
+}
+
 /// Whoever was inside at the end of another gets 503, and everybody else goes on.
 #[test]
 fn a_server_that_is_killed_takes_no_other_with_it() {

@@ -212,6 +212,36 @@ fn all_brokers_of_a_folder_and_what_is_left_of_one() {
     );
 }
 
+/// The number is another namespace's, or a lie.
+#[test]
+fn whose_number_the_kernel_does_not_confirm_is_marked() {
+    /// The number and the namespace of the first seat's process, in words.
+    const FIRST: [u64; 2] = [64, 66];
+    let (file, image) = image("top-numbers");
+    let sharing = Sharing::new("numbers", &file);
+    let domain = sharing.attach(&image).unwrap();
+    let memory = CommonMemory::from_broker(&sharing.socket).unwrap();
+    let words = std::fs::File::from(memory.descriptor().try_clone_to_owned().unwrap());
+    let write = |at: u64, value: u32| words.write_all_at(&value.to_le_bytes(), 4 * at).unwrap();
+    let text = || top(&sharing, &["-b", "-n", "1"]).good();
+    write(FIRST[0], 1);
+    let forged = shown(&sharing)["processes"][0].clone();
+    assert_eq!(
+        (&forged["pid"], &forged["ended"]),
+        (&1.into(), &false.into())
+    );
+    assert_ne!(forged["confirmed"], true);
+    assert!(text().contains(" 1? "), "{}", text());
+    write(FIRST[1], 1);
+    let elsewhere = shown(&sharing)["processes"][0].clone();
+    assert_eq!(
+        (&elsewhere["here"], &elsewhere["command"]),
+        (&false.into(), &Value::Null)
+    );
+    assert!(text().contains(" 1* "), "{}", text());
+    drop(domain);
+}
+
 /// Whoever has the memory can write all that is read of it.
 #[test]
 fn whatever_the_memory_says_is_shown() {

@@ -58,7 +58,7 @@ fn one(text: &mut String, seen: &Seen, broker: BrokerState) {
     }
     let _ = writeln!(
         text,
-        "\n{:>9} {:<20} {:>8} {:<22} {:>10} {:>8} {:>6} {:>9} {:>7} {:>4} {:>6} {:>6}",
+        "\n{:>9} {:<18} {:>8} {:<20} {:>10} {:>8} {:>6} {:>9} {:>7} {:>4} {:>6} {:>6}",
         "PID",
         "COMMAND",
         "ATTACHED",
@@ -96,7 +96,7 @@ fn row(
     let rate = |of: fn(&Rates) -> f64| rates.map_or("-".to_owned(), |r| format!("{:.0}", of(r)));
     let _ = writeln!(
         text,
-        "{pid:>9} {command:<20.20} {since:>8} {inside:<22.22} {:>10} {:>8} {:>6} {:>9} {:>7} {waiting:>4} {:>6} {:>6}",
+        "{pid:>9} {command:<18.18} {since:>8} {inside:<20.20} {:>10} {:>8} {:>6} {:>9} {:>7} {waiting:>4} {:>6} {:>6}",
         tally.calls,
         rate(|r| r.calls),
         tally.faults,

@@ -181,12 +181,21 @@ static int refer(struct reader *reader, put *text)
 	return text ? text(reader->to, means, size) : 0;
 }
 
+/* Whether `c` is one of a few. */
+static inline int is_one_of(char c, const char *few)
+{
+	for (; *few; few++)
+		if (*few == c)
+			return 1;
+	return 0;
+}
+
 /* Characters up to one of `stops`, a line end as XML has it: \r\n and \r are \n. */
 static int run(struct reader *reader, const char *stops, put *text)
 {
 	const char *from = reader->at;
-	while (reader->at < reader->end && !(*reader->at && strchr(stops, *reader->at))) {
-		size_t size = character(reader->at, reader->end);
+	while (reader->at < reader->end && !is_one_of(*reader->at, stops)) {
+		size_t size = *reader->at >= ' ' ? 1 : character(reader->at, reader->end);
 		if (!size)
 			return wrong(reader, "a character that may not be there, or no UTF-8");
 		if (*reader->at == '\r') {
