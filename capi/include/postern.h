@@ -41,7 +41,8 @@
  *     may call nothing but exec and _exit.
  *
  * Code that is replaced or added while it runs is in <postern-modules.h>, what system calls and
- * services may do in <postern-policy.h>, which this includes; packets (filters, captures, handlers)
+ * services may do in <postern-policy.h>, events that call handlers in <postern-events.h>, which this
+ * includes; packets (filters, captures, handlers)
  * are in <postern-filter.h>.
  *
  * Licence: Apache-2.0. */
@@ -580,6 +581,7 @@ PT_API int pt_options_on_fault(pt_options *options, void (*handler)(const pt_fau
 }
 #endif
 
+#include <postern-events.h>
 #include <postern-modules.h>
 #include <postern-policy.h>
 #include <postern-types.h>

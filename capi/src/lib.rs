@@ -13,6 +13,7 @@
 //! | [`options`] | `pt_options_…`, `pt_options_service…`, `pt_options_on_fault` |
 //! | [`peer`] | `pt_options_peer…` |
 //! | [`domain`] | `pt_domain_new`, `pt_domain_free`, `pt_domain_reset`, `pt_domain_interrupt`, `pt_domain_poisoned`, `pt_domain_name`, `pt_domain_user` |
+//! | [`event`] | `pt_domain_on_…`, `pt_subscription_…`, `pt_domain_way`, `pt_options_way`, `pt_thread_attach` and its kin |
 //! | [`policy`] | `pt_policy_…`, `pt_options_policy`, `pt_domain_set_policy`, `pt_domain_system_calls`, `pt_domain_main` |
 //! | [`decision`] | `pt_options_decider…`, `pt_domain_set_decider…`, `pt_domain_decisions` |
 //! | [`revoke`] | `pt_domain_revoke`, `pt_domain_revoke_at_once`, `pt_domain_restore`, `pt_domain_repossessed`, `pt_domain_grants` |
@@ -36,6 +37,7 @@ pub mod boundary;
 pub mod decision;
 pub mod demux;
 pub mod domain;
+pub mod event;
 pub mod failure;
 pub mod fault;
 pub mod filter;

@@ -10,7 +10,7 @@ use crate::handle::{Handle, kind};
 use crate::object::Draft;
 use postern::{
     BackOff, DEFAULT_STACK, Decider, DomainBuilder, Lendable, Limits, PeerExport, Placement,
-    Policy, PoolBuilder, Recycle, RestartPolicy, Signature,
+    Policy, PoolBuilder, Recycle, RestartPolicy, Signature, Ways,
 };
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct Options {
     name: Option<String>,
     limits: Limits,
     placement: Placement,
+    /// How events get to handlers.
+    pub ways: Ways,
     services: Vec<Offer>,
     /// Imports that peers serve; those that are left open have none yet.
     peers: Vec<(String, Option<PeerExport>)>,
@@ -116,6 +118,7 @@ impl Options {
         builder = builder
             .limits(self.limits.clone())
             .placement(self.placement)
+            .ways(self.ways)
             .policy(self.policy.clone());
         if let Some(decider) = &self.decider {
             builder = builder.decider(decider.clone());

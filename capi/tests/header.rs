@@ -5,8 +5,8 @@ use crate::support;
 
 use object::{Object, ObjectSymbol};
 use postern_capi::{
-    demux, domain, failure, fault, kernel, module, namespace, observe, options, policy, pool,
-    process, revoke, share, source, structures, writer,
+    demux, domain, event, failure, fault, kernel, module, namespace, observe, options, policy,
+    pool, process, revoke, share, source, structures, writer,
 };
 use std::collections::BTreeMap;
 use std::mem::{offset_of, size_of};
@@ -109,7 +109,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 62] = [
+const TYPES: [(&str, &str); 63] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -178,6 +178,7 @@ const TYPES: [(&str, &str); 62] = [
     ("Handle<OptionsKind>", "pt_options *"),
     ("Handle<DomainKind>", "pt_domain *"),
     ("Handle<SharedKind>", "pt_shared *"),
+    ("Handle<SubscriptionKind>", "pt_subscription *"),
 ];
 
 #[test]
@@ -248,6 +249,9 @@ fn types_agree() {
         .chain(source::LINKS)
         .chain(writer::FORMATS)
         .chain(demux::FLAGS)
+        .chain(event::WAYS)
+        .chain(event::FLAGS)
+        .chain(event::COUNTS)
         .chain(kernel::ENDS)
         .chain(kernel::RIGHTS)
         .chain(kernel::POLICIES)

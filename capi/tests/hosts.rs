@@ -72,6 +72,11 @@ fn threads_that_extensions_start() {
 }
 
 #[test]
+fn events_and_attached_threads() {
+    support::run(support::compile("events.c", &[]), &[extension("events")]);
+}
+
+#[test]
 fn handles_in_random_order() {
     support::test("lifecycle.c");
 }

@@ -96,8 +96,13 @@ impl Subscription {
     /// Of several events that wait, those of the highest priority are handled first. Default: 0.
     #[must_use = "the event is waited for as long as this is there"]
     pub fn priority(self, priority: u8) -> Subscription {
-        self.dispatcher.slots().set_priority(self.token, priority);
+        self.set_priority(priority);
         self
+    }
+
+    /// The same, later.
+    pub fn set_priority(&self, priority: u8) {
+        self.dispatcher.slots().set_priority(self.token, priority);
     }
 
     /// The handler's first argument, below 64. No other event of the domain has it meanwhile.

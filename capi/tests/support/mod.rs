@@ -12,8 +12,9 @@ use std::sync::OnceLock;
 /// The macros, which declare nothing; the first of the others includes them.
 pub const MACROS: &str = "postern-types.h";
 /// What hosts include; each may need those before it.
-pub const HEADERS: [&str; 5] = [
+pub const HEADERS: [&str; 6] = [
     "postern.h",
+    "postern-events.h",
     "postern-modules.h",
     "postern-policy.h",
     "postern-filter.h",

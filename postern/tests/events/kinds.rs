@@ -63,6 +63,11 @@ fn ends_of_children() {
         assert_eq!(number(&domain, "last_of"), 1 << 32 | 42);
         // It is still there for who waits for it.
         assert_eq!(child.wait().unwrap().code(), Some(42));
+        // That it is gone is nothing new.
+        let bell = domain.on(Event::doorbell(), "other").unwrap();
+        bell.doorbell().unwrap().ring(1).unwrap();
+        until("the bell", || handled(&bell) == 1);
+        assert_eq!(handled(&end), 1);
         let mut child = waits("read x");
         let end = domain.on(Event::end_of(child.id()), "on").unwrap();
         child.kill().unwrap();

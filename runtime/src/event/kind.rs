@@ -53,6 +53,12 @@ impl Event {
         Event(Kind::Timer(delay, Duration::ZERO))
     }
 
+    /// A timer that runs out after `first`, and then every `period`; zero: never again. Data as of
+    /// [`Event::every`].
+    pub fn timer(first: Duration, period: Duration) -> Event {
+        Event(Kind::Timer(first, period))
+    }
+
     /// A descriptor has something to read, or its other side is gone. Data: `EPOLLIN` (1),
     /// `EPOLLRDHUP` (0x2000), `EPOLLHUP` (0x10), `EPOLLERR` (8). Told once for what comes, whether
     /// or not somebody reads it; a copy of the descriptor is kept.

@@ -16,6 +16,10 @@ pub const HEADERS: &[(&str, &str)] = &[
         include_str!("../../include/postern/policy.h"),
     ),
     (
+        "postern/upcall.h",
+        include_str!("../../include/postern/upcall.h"),
+    ),
+    (
         "postern/packet.h",
         include_str!("../../include/postern/packet.h"),
     ),

@@ -79,6 +79,8 @@ struct Slot {
     /// What the descriptor is waited for.
     awaits: AtomicU32,
     taking: AtomicU32,
+    /// What happens once has happened.
+    over: AtomicBool,
     /// The handler.
     offset: AtomicU32,
     priority: AtomicU32,
@@ -92,6 +94,7 @@ impl Slot {
             descriptor: AtomicI32::new(-1),
             awaits: AtomicU32::new(0),
             taking: AtomicU32::new(0),
+            over: AtomicBool::new(false),
             offset: AtomicU32::new(0),
             priority: AtomicU32::new(0),
             counters: Default::default(),
@@ -200,6 +203,7 @@ impl Slots {
         let generation = slot.word.load(SeqCst) >> 32;
         slot.awaits.store(awaits.bits(), Relaxed);
         slot.taking.store(taking as u32, Relaxed);
+        slot.over.store(false, Relaxed);
         slot.offset.store(offset, Relaxed);
         slot.priority.store(u32::from(priority), Relaxed);
         for counter in &slot.counters {
@@ -345,7 +349,11 @@ impl Slots {
             match Taking::of(slot.taking.load(Relaxed)) {
                 Taking::Flags => Some(u64::from(found.flags)),
                 Taking::Count => count_of(descriptor),
-                Taking::End => end_of(descriptor),
+                // Its reaping is another edge.
+                Taking::End => {
+                    let end = end_of(descriptor);
+                    end.filter(|_| !slot.over.swap(true, SeqCst))
+                }
                 Taking::Signal => signal_of(descriptor),
             }
         });
