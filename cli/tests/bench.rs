@@ -88,7 +88,9 @@ fn where_the_other_program_is_missing_one_line_says_how_it_is_made() {
     let names: Vec<&str> = names.map(Option::unwrap).collect();
     assert_eq!(
         names,
-        ["gates", "kernels", "domains", "pools", "sharing", "fault"]
+        [
+            "gates", "kernels", "domains", "pools", "sharing", "upcalls", "fault"
+        ]
     );
     assert!(text(&run.stderr).contains("make bench-build"));
 }

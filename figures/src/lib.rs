@@ -5,8 +5,8 @@
 //! measured number and how it is printed, [`plot`] draws them; [`command`] is what the user may ask
 //! for. A group of figures is a function; [`CORE`] are the groups that every user can measure in
 //! half a minute, and that `postern bench` has by itself: calls, the run time of code, domains,
-//! pools, sharing, faults. All others are in the workspace `bench`, which nobody builds to use
-//! Postern, and which takes clock, figures and baselines from here.
+//! pools, sharing, upcalls, faults. All others are in the workspace `bench`, which nobody builds to
+//! use Postern, and which takes clock, figures and baselines from here.
 //!
 //! Results of confined code are compared with the native build's, and a difference ends the run.
 //! All `unsafe` is in [`trusted`].
@@ -26,6 +26,7 @@ pub mod program;
 mod sharing;
 mod touching;
 pub mod trusted;
+mod upcalls;
 
 use std::path::Path;
 
@@ -94,10 +95,16 @@ pub const SHARING: Group = Group {
         |_| sharing::figures(),
     )
 };
+/// Handlers that interrupt threads, and events.
+pub const UPCALLS: Group = Group::new(
+    "upcalls",
+    "handlers that interrupt threads, and how long events take to them",
+    |_| upcalls::figures(),
+);
 /// Faults, until the host has them.
 pub const FAULT: Group = Group::new("fault", "a crash, until the host has it as a value", |_| {
     fault::figures()
 });
 
 /// The groups of `postern bench` itself.
-pub const CORE: &[Group] = &[GATES, KERNELS, DOMAINS, POOLS, SHARING, FAULT];
+pub const CORE: &[Group] = &[GATES, KERNELS, DOMAINS, POOLS, SHARING, UPCALLS, FAULT];

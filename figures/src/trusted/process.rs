@@ -48,10 +48,12 @@ fn sockets() -> Result<(File, File), String> {
 }
 
 /// This thread on one core, with all that it forks; back on all of its own when dropped.
-struct Pinned(Option<libc::cpu_set_t>);
+pub struct Pinned(Option<libc::cpu_set_t>);
 
 impl Pinned {
-    fn new() -> Pinned {
+    /// Keeps the calling thread on the processor that it is on, until this is dropped there.
+    #[expect(clippy::new_without_default, reason = "it does something")]
+    pub fn new() -> Pinned {
         // SAFETY: the sets are plain data; the calls concern this thread only.
         unsafe {
             let mut old: libc::cpu_set_t = std::mem::zeroed();

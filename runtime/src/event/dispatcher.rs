@@ -229,8 +229,8 @@ impl Dispatcher {
 impl Drop for Dispatcher {
     fn drop(&mut self) {
         self.shared.over.store(true, SeqCst);
-        // The counter is shared with a forked child, whose parent's thread looks first whether it
-        // is over.
+        // The counter is the parent's, too, where a forked child drops this: its thread looks
+        // whether it is over, and goes on.
         let _ = rustix::io::write(&self.shared.end, &1u64.to_ne_bytes());
     }
 }
