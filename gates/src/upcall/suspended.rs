@@ -39,7 +39,8 @@ pub(super) const PROMOTION: usize = size_of::<Clock>().next_multiple_of(align_of
 #[repr(C, align(16))]
 pub(super) struct Suspended {
     pub(super) registers: Registers,
-    /// Of its own calls, those that have not returned: at least that of the slot.
+    /// Of its own calls, those that have not returned: that of the slot among them, unless it is a
+    /// jump.
     pub(super) calls: u32,
     /// Where they return to, outermost first: offsets, for the window may be moved meanwhile.
     pub(super) returns: [u32; MOST_CALLS],
