@@ -44,6 +44,8 @@ postern_resume_in:
     push    rax
     mov     ecx, [rbx + {W_CALLS}]
     lea     rsi, [rbx + {W_RETURNS}]
+    test    ecx, ecx                        # none, if the handler's last act was a jump to the slot
+    jz      3f
 2:
     mov     eax, [rsi]
     or      rax, r13
@@ -51,6 +53,7 @@ postern_resume_in:
     add     rsi, 4
     dec     ecx
     jnz     2b
+3:
     .irp    n, 0, 1, 2, 3, 4, 5, 6, 7
     movups  xmm\n, [rbx + {W_FLOATS} + 16 * \n]
     .endr

@@ -80,6 +80,8 @@ fn handlers() -> Image {
         loops: xorl %esi,%esi
             call waits
         1:  jmp 1b
+        /* The service returns to whom the handler would: none of its own calls is left. */
+        leaps: jmp waits
         summed: movq %gs:sum(,%eiz,1),%rax
             ret
         counted: movq %gs:count(,%eiz,1),%rax
@@ -95,6 +97,7 @@ fn handlers() -> Image {
         ("deeper", "v(IL)"),
         ("traps", "v(IL)"),
         ("loops", "v(IL)"),
+        ("leaps", "v(IL)"),
         ("summed", "L()"),
         ("counted", "L()"),
     ];
@@ -231,6 +234,22 @@ fn calls_return_as_deep_as_they_were() {
     attachment.send(1, 0);
     waits.permits.give(1);
     waits.told.recv_timeout(LONG).unwrap();
+}
+
+#[test]
+fn a_handler_whose_last_act_is_the_service_has_no_call_left() {
+    let waits = waiting(1, |b| b);
+    let attachment = waits.domain.upcall("leaps").unwrap().attach().unwrap();
+    for round in 1..10 {
+        attachment.send(3, 0);
+        waits.begun.recv_timeout(LONG).unwrap();
+        waits.permits.give(1);
+        until("it returns", || {
+            waits.domain.sandbox_threads().resumed == round
+        });
+    }
+    assert_eq!(settled(&waits.domain).skipped, 0);
+    assert!(!waits.domain.is_poisoned());
 }
 
 /// A limit of calls counts for a handler where it goes on.

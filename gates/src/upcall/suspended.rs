@@ -39,7 +39,8 @@ pub(crate) const PROMOTION: usize = size_of::<Clock>().next_multiple_of(align_of
 #[repr(C, align(16))]
 pub(crate) struct Suspended {
     pub(crate) registers: Registers,
-    /// Of its own calls, those that have not returned: at least that of the slot.
+    /// Of its own calls, those that have not returned: that of the slot among them, unless it is a
+    /// jump.
     pub(crate) calls: u32,
     /// Where they return to, outermost first: offsets, for the window may be moved meanwhile.
     pub(crate) returns: [u32; MOST_CALLS],

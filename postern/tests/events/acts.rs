@@ -1,7 +1,8 @@
 //! What handlers do for clients, priorities, and handlers of their own for each event.
 
-use super::{builder, domains, handled, number, until};
-use postern::{Domain, Event, Posted, Subscription, Way, Ways};
+use super::support::cold;
+use super::{builder, domains, handled, image, number, until};
+use postern::{CommonMemory, Domain, Event, Posted, Subscription, Way, Ways};
 use std::time::Duration;
 
 /// A domain whose handlers run only where something is sent.
@@ -124,6 +125,26 @@ fn clients_are_woken_and_sent_to() {
     let call = domain.func::<fn(u32, u64)>("who").unwrap();
     call.call(0, 0).unwrap();
     assert_eq!(last(), i64::from(-libc::ENOENT));
+}
+
+/// Clients that have a place one after the other are counted once each.
+#[test]
+fn what_former_clients_did_is_counted_once() {
+    let memory = CommonMemory::new(image()).unwrap();
+    let domain = cold(image())
+        .common(&memory)
+        .ways(Ways::only(Way::Plain))
+        .build()
+        .unwrap();
+    let event = on(&domain, "on");
+    for _ in 0..3 {
+        let client = domain.attach().unwrap();
+        client.send(event.number(), 1);
+        assert_eq!(client.counters().delivered, 1);
+    }
+    assert_eq!(number(&domain, "calls_of"), 3);
+    drop((event, domain));
+    assert_eq!(memory.view(None).total.delivered, 3);
 }
 
 /// In a thread of its own, whose niceness goes with it.

@@ -224,6 +224,34 @@ fn the_current_thread_is_interrupted() {
     assert_eq!(bell.counters().by_current, before.by_current);
 }
 
+/// A thread that is signalled all the time and never looks, since it blocks the signal: what it
+/// leaves is the dispatcher's.
+#[test]
+fn who_is_interrupted_and_takes_nothing_keeps_nothing() {
+    let domain = builder().ways(Ways::only(Way::Current)).build().unwrap();
+    let bell = match domain.on(Event::doorbell(), "on") {
+        Ok(bell) => bell,
+        Err(EventError::Way(error)) => return eprintln!("NOT TESTED here: {error}"),
+        Err(error) => panic!("{error}"),
+    };
+    let doorbell = bell.doorbell().unwrap();
+    let mask = |how| unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&mut set, libc::SIGRTMAX() - 4);
+        libc::pthread_sigmask(how, &set, std::ptr::null_mut());
+    };
+    let attached = domain.attach().unwrap();
+    mask(libc::SIG_BLOCK);
+    let begun = Instant::now();
+    until("a call", || {
+        doorbell.ring(1).unwrap();
+        bell.counters().by_dispatcher >= 20
+    });
+    println!("{:?} {:?}", begun.elapsed(), bell.counters());
+    mask(libc::SIG_UNBLOCK);
+    drop(attached);
+}
+
 fn handled_of(counters: &postern::EventCounters) -> u64 {
     counters.by_current + counters.by_dispatcher
 }

@@ -1,12 +1,15 @@
 //! Handlers that misbehave, domains that go, descriptors of any kind, forks.
 
-use super::support::{cold, fork, succeeds_in_child};
+use super::support::{code, cold, fork, succeeds_in_child};
 use super::{builder, domains, handled, image, number, until};
-use postern::{AttachError, Event, EventError, SymbolError, Way, Ways};
-use std::sync::Arc;
+use postern::{AttachError, Caller, Event, EventError, SymbolError, Way, Ways};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(60);
 
 #[test]
 fn handlers_that_fault_or_loop_close_their_domain_and_the_host_is_told() {
@@ -150,6 +153,50 @@ fn domains_go() {
             drop(attached);
         }
     }
+}
+
+/// A subscription goes while its handler is in a service. The thread that is in there may find, when
+/// it comes back, what the next subscription waits for.
+#[test]
+fn a_handler_that_returns_late_takes_no_event_away() {
+    let source = "waits_for: call waits
+             ret";
+    let image = code(&[("waits", "v(I)")], &[("waits_for", "v(IL)")], source).image();
+    let (begins, begun) = channel();
+    let begins = Mutex::new(begins);
+    let gates: Arc<[(Mutex<bool>, Condvar); 2]> = Arc::default();
+    let passes = gates.clone();
+    let domain = cold(&image)
+        .deadline(Some(LONG))
+        .ways(Ways::only(Way::Plain))
+        .service("waits", move |_: &Caller<'_>, event: u32| {
+            let _ = begins.lock().unwrap().send(event);
+            let (open, opened) = &passes[event as usize];
+            drop(opened.wait_while(open.lock().unwrap(), |open| !*open));
+        })
+        .build()
+        .unwrap();
+    let open = |event: u32| {
+        let (open, opened) = &gates[event as usize];
+        *open.lock().unwrap() = true;
+        opened.notify_all();
+    };
+    let on = || domain.on(Event::doorbell(), "waits_for").unwrap();
+    let first = on();
+    first.doorbell().unwrap().ring(1).unwrap();
+    assert_eq!(begun.recv_timeout(LONG), Ok(0));
+    drop(first);
+    let second = on();
+    let doorbell = second.doorbell().unwrap();
+    let number = second.number();
+    doorbell.ring(1).unwrap();
+    assert_eq!(begun.recv_timeout(LONG), Ok(number));
+    doorbell.ring(1).unwrap();
+    open(0);
+    std::thread::sleep(Duration::from_millis(20));
+    open(1);
+    until("both", || handled(&second) == 2);
+    assert_eq!(second.counters().skipped, 0);
 }
 
 /// A forked child has no events, takes none of its parent's, and harms none by what it drops.

@@ -28,6 +28,9 @@ use std::sync::{Arc, Mutex};
 
 /// How many nanoseconds a thread that was interrupted has, until the dispatcher looks what it left.
 const GRACE: u64 = 1_000_000;
+/// The same, if it is signalled again and again: it may take nothing, for it blocks the signal, or
+/// is in a handler.
+const LONGEST_GRACE: u64 = 10 * GRACE;
 /// Of what happened, in one look. The claims have room for as many.
 const FOUND: usize = 16;
 
@@ -45,6 +48,10 @@ pub(super) struct Handler {
     pub(super) limited: bool,
 }
 
+/// By the number of the event. All dispatchers that a domain has had have the same: one that is to
+/// end, and is in a handler still, may take an event of the next one's.
+type Handlers = Mutex<Vec<Option<Arc<Handler>>>>;
+
 /// The thread's owner: it ends when this is dropped.
 pub(crate) struct Dispatcher {
     shared: Arc<Shared>,
@@ -59,8 +66,7 @@ struct Shared {
     /// Tells the thread so.
     end: OwnedFd,
     waiting: Option<Arc<Waiting>>,
-    /// By the number of the event.
-    handlers: Mutex<Vec<Option<Arc<Handler>>>>,
+    handlers: Arc<Handlers>,
     /// Threads that are attached, or were until a moment ago.
     attached: Mutex<Vec<UpcallSender>>,
 }
@@ -82,7 +88,14 @@ impl Dispatcher {
         if let Some(dispatcher) = present() {
             return Ok(dispatcher);
         }
-        let made = Arc::new(Dispatcher::begin(slots, state.ways)?);
+        let none = || -> Arc<Handlers> { Arc::new(Mutex::new(vec![None; EVENTS])) };
+        let handlers = {
+            // So that no fork finds it half made.
+            let _one = fork::lock(&state.dispatcher);
+            state.handlers.get_or_init(|| none()).clone()
+        };
+        let handlers = handlers.downcast::<Handlers>().unwrap_or_else(|_| none());
+        let made = Arc::new(Dispatcher::begin(slots, handlers, state.ways)?);
         let mut place = fork::lock(&state.dispatcher);
         let other = place.as_ref().and_then(|weak| weak.upgrade());
         if let Some(Ok(other)) = other.map(|other| other.downcast()) {
@@ -95,7 +108,11 @@ impl Dispatcher {
         Ok(made)
     }
 
-    fn begin(slots: &Arc<Slots>, ways: Ways) -> Result<Dispatcher, EventError> {
+    fn begin(
+        slots: &Arc<Slots>,
+        handlers: Arc<Handlers>,
+        ways: Ways,
+    ) -> Result<Dispatcher, EventError> {
         let mut why = Vec::new();
         let waiting = match ways.best {
             Way::Current => waiting().map_err(|reason| why.push(reason)).ok(),
@@ -108,7 +125,7 @@ impl Dispatcher {
             over: AtomicBool::new(false),
             end: eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| failed()(e.into()))?,
             waiting,
-            handlers: Mutex::new(vec![None; EVENTS]),
+            handlers,
             attached: Mutex::default(),
         });
         let own = [
@@ -275,11 +292,11 @@ impl Shared {
 
     fn serve(&self, waiting: Option<&Waiting>) {
         let mut claims = Claims::new(&self.slots, By::Dispatcher);
-        // Until when what happened is left to the thread that was signalled for it.
-        let mut left_until = None;
+        // Since and until when what happened is left to the thread that was signalled for it.
+        let mut left: Option<(u64, u64)> = None;
         let mut signalled = waiting.map_or(0, Waiting::signalled);
         loop {
-            let happened = self.sleep(waiting, left_until, &mut claims);
+            let happened = self.sleep(waiting, left.map(|left| left.1), &mut claims);
             if self.over.load(SeqCst) {
                 return;
             }
@@ -290,16 +307,21 @@ impl Shared {
                 self.call(&mut claims, claimed);
             }
             let now = waiting.map_or(0, Waiting::signalled);
-            let is_over = left_until.is_some_and(|end| machine::monotonic() >= end);
-            if now != signalled {
-                signalled = now;
-                left_until = Some(machine::monotonic() + GRACE);
-            } else if happened.event || is_over {
-                left_until = None;
+            let time = machine::monotonic();
+            let is_over = left.is_some_and(|(_, until)| time >= until);
+            let is_overdue = left.is_some_and(|(since, _)| time >= since + LONGEST_GRACE);
+            if now != signalled && !is_overdue {
+                left = Some((left.map_or(time, |(since, _)| since), time + GRACE));
+            } else if happened.event || is_over || is_overdue {
+                left = None;
                 while let Some(claimed) = claims.claim() {
                     self.call(&mut claims, claimed);
+                    if self.over.load(SeqCst) {
+                        return;
+                    }
                 }
             }
+            signalled = now;
         }
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct EventState {
     slots: OnceLock<Arc<Slots>>,
     /// A `Dispatcher`.
     pub(super) dispatcher: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
+    /// The `Handlers` of its dispatchers.
+    pub(super) handlers: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl EventState {

@@ -37,9 +37,19 @@ impl Attached {
 }
 
 impl Attachments {
-    /// A thread is attached.
+    /// A thread is attached. What its mailbox has counted for former ones counts once.
     pub(crate) fn begin(&self, mailbox: &Arc<Mailbox>) {
-        fork::lock(&self.0).mailboxes.push(Arc::clone(mailbox));
+        let mut inner = fork::lock(&self.0);
+        let (gone, before) = (&inner.gone, mailbox.counters());
+        inner.gone = UpcallCounters {
+            delivered: gone.delivered.saturating_sub(before.delivered),
+            coalesced: gone.coalesced.saturating_sub(before.coalesced),
+            dropped: gone.dropped.saturating_sub(before.dropped),
+            skipped: gone.skipped.saturating_sub(before.skipped),
+            ended: gone.ended.saturating_sub(before.ended),
+            promoted: gone.promoted.saturating_sub(before.promoted),
+        };
+        inner.mailboxes.push(Arc::clone(mailbox));
     }
 
     /// It is not any more.
