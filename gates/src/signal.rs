@@ -17,7 +17,7 @@ use super::memory;
 use super::outcome::{self, BACKTRACE, RawFault, Refusal};
 use super::thread::{self, Thread};
 use super::upcall;
-use super::upcall::clock::Clock;
+use super::upcall::clock::{self, Clock};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use previous::Previous;
 use std::arch::global_asm;
@@ -345,13 +345,13 @@ pub unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     // SAFETY: the system's own pointers, valid while the handler runs.
     let (info, context) = unsafe { (&*info, &mut *(context as *mut ucontext_t)) };
     if signal == abort_signal() {
-        if info.si_code != libc::SI_TIMER {
+        if !clock::is_tick(info) {
             return on_abort(thread, phase, context, None);
         }
-        let Some(clock) = Clock::of(thread) else {
-            return false;
-        };
-        if clock.is_over(thread.upcalls.load(Ordering::Relaxed)) {
+        // A late one finds the thread detached, and is nobody else's all the same.
+        if let Some(clock) = Clock::of(thread)
+            && clock.is_over(thread.upcalls.load(Ordering::Relaxed))
+        {
             on_abort(thread, phase, context, Some(outcome::DEADLINE));
         }
         return true;

@@ -580,6 +580,24 @@ fn on_the_signal_stack() {
 }
 
 /// A thread that ends while it is attached, and one that forks.
+/// The timer that looks at the time of handlers runs out at any instruction of a detachment.
+#[test]
+fn a_timer_that_runs_out_while_a_thread_detaches() {
+    succeeds_in_child("a_timer_that_runs_out_while_a_thread_detaches", || {
+        let domain = domain();
+        for n in 0..10_000u64 {
+            let longest = Duration::from_nanos(200 * (n % 200 + 1));
+            let upcall = domain.upcall("empty").unwrap().longest(longest);
+            let attachment = upcall.attach().unwrap();
+            attachment.send(1, 1);
+            drop(attachment);
+            if domain.is_poisoned() {
+                domain.reset().unwrap();
+            }
+        }
+    });
+}
+
 #[test]
 fn ends_and_forks_while_attached() {
     succeeds_in_child("ends_and_forks_while_attached", || {

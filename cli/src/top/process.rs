@@ -1,16 +1,18 @@
 //! What the kernel says of the processes that have a domain.
 
 use std::fs;
+use std::io::Read;
 use std::os::fd::AsFd;
 
 use postern::CommonMemory;
 
 /// A process's command, as `ps` shows it, without what a terminal would obey.
 pub fn command(pid: u32) -> Option<String> {
-    /// Bytes of it that are looked at.
-    const LONGEST: usize = 256;
-    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let line = &line[..line.len().min(LONGEST)];
+    /// Bytes of it that are looked at. A process may say that it has any number.
+    const LONGEST: u64 = 256;
+    let file = fs::File::open(format!("/proc/{pid}/cmdline")).ok()?;
+    let mut line = Vec::new();
+    file.take(LONGEST).read_to_end(&mut line).ok()?;
     let words: Vec<_> = line
         .split(|byte| *byte == 0)
         .map(String::from_utf8_lossy)
@@ -24,9 +26,14 @@ pub fn command(pid: u32) -> Option<String> {
     }
 }
 
-/// A text of others, without control characters.
+/// A text of others, without control characters, and without those that change the order of others
+/// or are not seen.
 pub fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { '?' } else { c };
+    let unseen = |c: char| {
+        matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+    };
+    let shown = |c: char| if c.is_control() || unseen(c) { '?' } else { c };
     text.chars().map(shown).collect()
 }
 
@@ -70,5 +77,6 @@ mod tests {
         assert!(!is_lock(line, 1045, 4) && !is_lock(line, 1046, 3));
         assert!(!is_lock("lock:\t1: OFDLCK", 1045, 3) && !is_lock("", 1045, 3));
         assert_eq!(plain("a\x1b[2Jb\n"), "a?[2Jb?");
+        assert_eq!(plain("a\u{202e}b\u{2066}ü"), "a?b?ü");
     }
 }

@@ -8,7 +8,17 @@
 //! overdue: after once to twice that time.
 
 use crate::thread::Thread;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+
+/// Its address is what the signals of all clocks bring, and no others.
+static TICK: AtomicU8 = AtomicU8::new(0);
+
+/// Whether a signal is of a clock's timer: of the thread's, or of one that it had until just now.
+pub(crate) fn is_tick(info: &libc::siginfo_t) -> bool {
+    // SAFETY: signals with this code have a value.
+    info.si_code == libc::SI_TIMER
+        && unsafe { info.si_value() }.sival_ptr == (&raw const TICK).cast_mut().cast()
+}
 
 /// Of one thread, which alone uses it.
 #[repr(C)]
@@ -40,6 +50,7 @@ impl Clock {
             let mut event: libc::sigevent = std::mem::zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
             event.sigev_signo = signal;
+            event.sigev_value.sival_ptr = (&raw const TICK).cast_mut().cast();
             event.sigev_notify_thread_id = libc::gettid();
             libc::syscall(
                 libc::SYS_timer_create,

@@ -135,17 +135,21 @@ impl Mailbox {
 
     /// Interrupts the thread, unless it is about to be.
     pub(super) fn ring(&self) {
-        if self.rung.swap(true, SeqCst) {
-            return;
-        }
-        let (tid, signal) = (self.tid.load(SeqCst), signal::upcall_signal());
-        // A thread that ended meanwhile is not found, and one that got its number is not attached,
-        // or looks into a mailbox of its own.
-        // SAFETY: sends a signal for which a handler is installed to a thread of this process.
-        let sent = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, signal) };
-        if sent != 0 {
-            // The kernel queues no more signals; who posts next tries again.
+        while !self.rung.swap(true, SeqCst) {
+            let (tid, signal) = (self.tid.load(SeqCst), signal::upcall_signal());
+            // A thread that ended meanwhile is not found, and one that got its number is not
+            // attached, or looks into a mailbox of its own.
+            // SAFETY: sends a signal for which a handler is installed to a thread of this process.
+            let sent = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, signal) };
+            if sent == 0 {
+                return;
+            }
+            // The kernel queues no more signals; who posts next tries again. Or another thread is
+            // attached since then, and who posted meanwhile has found it rung for.
             self.rung.store(false, SeqCst);
+            if self.tid.load(SeqCst) == tid {
+                return;
+            }
         }
     }
 

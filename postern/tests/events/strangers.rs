@@ -155,8 +155,8 @@ fn domains_go() {
     }
 }
 
-/// A subscription goes while its handler is in a service. The thread that is in there may find, when
-/// it comes back, what the next subscription waits for.
+/// A subscription goes while its handler is in a service. The thread that is in there may find,
+/// when it comes back, what the next subscription waits for.
 #[test]
 fn a_handler_that_returns_late_takes_no_event_away() {
     let source = "waits_for: call waits

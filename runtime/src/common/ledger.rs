@@ -42,7 +42,8 @@ const _: () = assert!(PATH + 1 + LONGEST_PATH / 4 <= WORDS);
 /// How often is looked for a moment at which nobody writes. One that was killed while it did leaves
 /// none.
 const LOOKS: u32 = 50;
-/// How long is looked at most, and then once more: one that writes all the time leaves none, either.
+/// How long is looked at most, and then once more: one that writes all the time leaves none,
+/// either.
 const LONGEST_LOOK: Duration = Duration::from_millis(20);
 
 /// What a common domain's processes have counted. A process adds what it did about once a second,
