@@ -96,11 +96,14 @@ pub const SHARING: Group = Group {
     )
 };
 /// Handlers that interrupt threads, and events.
-pub const UPCALLS: Group = Group::new(
-    "upcalls",
-    "handlers that interrupt threads, and how long events take to them",
-    |_| upcalls::figures(),
-);
+pub const UPCALLS: Group = Group {
+    draw: upcalls::charts,
+    ..Group::new(
+        "upcalls",
+        "handlers that interrupt threads, and how long events take to them",
+        |_| upcalls::figures(),
+    )
+};
 /// Faults, until the host has them.
 pub const FAULT: Group = Group::new("fault", "a crash, until the host has it as a value", |_| {
     fault::figures()

@@ -9,5 +9,6 @@
 pub mod cycle;
 pub mod library;
 pub mod memory;
+pub mod notice;
 pub mod process;
 pub mod signal;

@@ -47,20 +47,46 @@ fn sockets() -> Result<(File, File), String> {
     }
 }
 
-/// This thread on one core, with all that it forks; back on all of its own when dropped.
+/// Number of the processor that the calling thread is on.
+pub fn processor() -> usize {
+    // SAFETY: no memory is involved.
+    unsafe { libc::sched_getcpu() }.max(0) as usize
+}
+
+/// This thread on some processors, with all that it forks; back on all of its own when dropped.
 pub struct Pinned(Option<libc::cpu_set_t>);
 
 impl Pinned {
     /// Keeps the calling thread on the processor that it is on, until this is dropped there.
     #[expect(clippy::new_without_default, reason = "it does something")]
     pub fn new() -> Pinned {
+        Pinned::to(processor())
+    }
+
+    /// Keeps the calling thread on this processor, until this is dropped there.
+    pub fn to(processor: usize) -> Pinned {
+        // SAFETY: a set is plain data.
+        Pinned::among(|set| unsafe {
+            *set = std::mem::zeroed();
+            libc::CPU_SET(processor, set);
+        })
+    }
+
+    /// Keeps the calling thread off this processor, if it has others, until this is dropped there.
+    pub fn off(processor: usize) -> Pinned {
+        // SAFETY: a set is plain data.
+        Pinned::among(|set| unsafe { libc::CPU_CLR(processor, set) })
+    }
+
+    /// Changes the set of processors.
+    fn among(change: impl FnOnce(&mut libc::cpu_set_t)) -> Pinned {
         // SAFETY: the sets are plain data; the calls concern this thread only.
         unsafe {
             let mut old: libc::cpu_set_t = std::mem::zeroed();
             libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut old);
-            let mut one: libc::cpu_set_t = std::mem::zeroed();
-            libc::CPU_SET(libc::sched_getcpu().max(0) as usize, &mut one);
-            let rc = libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &one);
+            let mut new = old;
+            change(&mut new);
+            let rc = libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &new);
             Pinned((rc == 0).then_some(old))
         }
     }
@@ -102,10 +128,33 @@ impl Child {
 }
 
 impl Child {
+    /// Makes it a real-time process (`SCHED_FIFO`) that the kernel kills when it has computed for
+    /// `seconds` without waiting; whether that is allowed here.
+    pub fn make_real_time(&self, priority: i32, seconds: u64) -> bool {
+        let limit = libc::rlimit {
+            rlim_cur: seconds * 1_000_000,
+            rlim_max: seconds * 1_000_000,
+        };
+        let parameters = libc::sched_param {
+            sched_priority: priority,
+        };
+        let none = std::ptr::null_mut();
+        // SAFETY: both structures are only read; the process is our own child.
+        unsafe {
+            libc::prlimit(self.0, libc::RLIMIT_RTTIME, &limit, none) == 0
+                && libc::sched_setscheduler(self.0, libc::SCHED_FIFO, &parameters) == 0
+        }
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: our own child, which is waited for only when this is dropped.
+        unsafe { libc::kill(self.0, signal) };
+    }
+
     /// Kills it.
     pub fn kill(&self) {
-        // SAFETY: our own child, which is waited for only when this is dropped.
-        unsafe { libc::kill(self.0, libc::SIGKILL) };
+        self.signal(libc::SIGKILL);
     }
 }
 

@@ -1,0 +1,42 @@
+//! The image whose handlers are measured.
+
+use postern::Image;
+use postern_image::ImageBuilder;
+use postern_verifier::window;
+
+/// The service that `tells` calls with its arguments.
+pub const TOLD: &str = "told";
+
+/// `on`, a handler that counts its calls, `calls`, how many there were, and `tells`, a handler that
+/// calls the service.
+pub fn image() -> Result<Image, String> {
+    const CALLS: usize = 64;
+    const TELLS: usize = 128;
+    let at = window::text_start(1);
+    let text = |data: u32| {
+        let mut text = vec![0x65, 0x67, 0x48, 0xff, 0x04, 0x25]; // incq %gs:data
+        text.extend(data.to_le_bytes());
+        text.push(0xc3);
+        text.resize(CALLS, window::FILL);
+        text.extend([0x65, 0x67, 0x48, 0x8b, 0x04, 0x25]); // mov %gs:data, %rax
+        text.extend(data.to_le_bytes());
+        text.push(0xc3);
+        text.resize(TELLS, window::FILL);
+        let next = at + TELLS as u32 + 5;
+        text.push(0xe8); // call the slot
+        text.extend(window::slot(0).wrapping_sub(next).to_le_bytes());
+        text.push(0xc3);
+        text
+    };
+    let signature = |text: &str| text.parse().map_err(|error| format!("{error}"));
+    let mut builder = ImageBuilder::new(text(0));
+    builder.data(vec![0; 64], 0);
+    builder.import(TOLD, Some(signature("v(IL)")?));
+    builder.export("on", 0, Some(signature("v(IL)")?));
+    builder.export("calls", CALLS as u32, Some(signature("L()")?));
+    builder.export("tells", TELLS as u32, Some(signature("v(IL)")?));
+    let layout = builder.layout().map_err(|error| error.to_string())?;
+    builder.text(text(layout.data));
+    let file = builder.build().map_err(|error| error.to_string())?;
+    Image::from_bytes(&file).map_err(|error| error.to_string())
+}
