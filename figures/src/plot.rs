@@ -87,6 +87,18 @@ impl Chart {
         if !(low > 0.0 && high > 0.0 && left < right) {
             return Err("nothing to draw".into());
         }
+        // The legend goes to the emptier one of two corners.
+        let (half, middle) = ((left * right).sqrt(), (low * high).sqrt());
+        let covered = |is_right: bool| {
+            let inside = |&&(x, y): &&(f64, f64)| {
+                (x.max(ZERO) > half) == is_right && (y < middle) == is_right
+            };
+            points().filter(inside).count()
+        };
+        let legend = match covered(true) > covered(false) {
+            true => SeriesLabelPosition::UpperLeft,
+            false => SeriesLabelPosition::LowerRight,
+        };
         area.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(area)
             .caption(&self.title, ("sans-serif", 18))
@@ -120,7 +132,7 @@ impl Chart {
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
+            .position(legend)
             .background_style(WHITE.mix(0.8))
             .label_font(("sans-serif", 13))
             .draw()?;
