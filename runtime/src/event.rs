@@ -1,5 +1,5 @@
 //! Events that call handlers of a domain: timers, descriptors, ends of processes, doorbells,
-//! signals, short memory. Every one is a descriptor in one epoll set of the domain's, so there is
+//! signals, short memory, pages that miss. Every one is a descriptor in one epoll set of the domain's, so there is
 //! one mechanism for all of them ([`trusted::slots`]).
 //!
 //! Who calls the handler is the [`Way`]: the thread that runs just then, if it is attached
@@ -10,6 +10,7 @@ mod client;
 mod dispatcher;
 mod error;
 mod kind;
+mod pages;
 pub(crate) mod service;
 pub(crate) mod state;
 #[expect(unsafe_code, reason = "its name says so")]
@@ -27,6 +28,7 @@ use crate::signature;
 use crate::upcall::LONGEST;
 use dispatcher::{Dispatcher, Handler};
 use error::system;
+use pages::Pages;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use trusted::slots::Count;
@@ -43,7 +45,8 @@ impl Domain {
         signature::alleged(name, export.signature)?;
         signature::agrees(name, export.signature, &wanted)?;
         let dispatcher = Dispatcher::of(&self.0.events)?;
-        let awaited = event.open()?;
+        let mut awaited = event.open()?;
+        let pages = awaited.pages.take();
         let limited = self.0.limits.deadline.is_none();
         let limit = if limited {
             LONGEST.as_nanos() as u64
@@ -54,6 +57,7 @@ impl Domain {
         let handler = Handler {
             function: Func::held(self, entry, Arc::new(())),
             limited,
+            fills: pages.as_ref().map(|pages| pages.watch().clone()),
         };
         let (awaits, taking) = (awaited.awaits, awaited.taking);
         let token = dispatcher.add(handler, |slots| {
@@ -64,11 +68,17 @@ impl Domain {
             domain: self.clone(),
             dispatcher,
             is_doorbell: awaited.is_doorbell,
+            pages,
         };
         let dispatcher = &subscription.dispatcher;
         let alone = awaited.alone.then(|| dispatcher.set());
         match dispatcher.slots().begin(subscription.token, alone) {
-            Ok(()) => Ok(subscription),
+            Ok(()) => {
+                if let Some(pages) = &subscription.pages {
+                    pages.begin(self, dispatcher.slots())?;
+                }
+                Ok(subscription)
+            }
             Err(e) if e.raw_os_error() == Some(libc::EPERM) => Err(EventError::AlwaysReady),
             Err(error) => Err(system("wait for the event")(error)),
         }
@@ -90,6 +100,8 @@ pub struct Subscription {
     domain: Domain,
     dispatcher: Arc<Dispatcher>,
     is_doorbell: bool,
+    /// Dropped when the event is not waited for any more.
+    pages: Option<Pages>,
 }
 
 impl Subscription {

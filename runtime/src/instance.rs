@@ -333,6 +333,13 @@ impl Instance {
         }
     }
 
+    /// Has whoever fills pages of areas told of those that are touched in the window. After a move
+    /// it has to be said anew.
+    pub(crate) fn watch_areas(&self) {
+        let pin = self.pin();
+        self.stacks().areas.watch(&pin);
+    }
+
     /// What the domain may do with the page of a shared area at `offset`; `None` where it sees no
     /// area.
     pub(crate) fn shared_at(&self, offset: u32) -> Option<Prot> {

@@ -10,7 +10,10 @@ mod build;
 mod end;
 mod expose;
 mod protect;
+#[expect(unsafe_code, reason = "its name says so")]
+mod trusted;
 mod views;
+pub(crate) mod watch;
 
 pub use build::AreaBuilder;
 pub use postern_gates::map::Prot;
@@ -23,7 +26,8 @@ use postern_verifier::window::{LIMIT, PAGE};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use watch::Watch;
 
 /// Lowest offset that areas get when nobody chooses it: ordinary heaps lie below.
 const ARENA: u32 = 0x1000_0000;
@@ -126,6 +130,8 @@ pub(crate) struct Area {
     device: Option<File>,
     /// Whether windows that nobody has may have it mapped.
     withheld: AtomicBool,
+    /// Who fills pages that are touched first.
+    watch: Mutex<Weak<Watch>>,
 }
 
 impl Shared {

@@ -68,6 +68,19 @@ int main(int argc, char **argv)
     CHECK(last() == ((long)CLD_KILLED << 32 | SIGKILL) && waitpid(child, NULL, 0) == child);
     CHECK(pt_subscription_free(end) == 0);
 
+    pt_shared *area = pt_shared_new(8192);
+    CHECK(area && pt_domain_share(domain, area, PT_READ) == 0);
+    pt_subscription *fills = pt_domain_on_missing_pages(domain, area, "fills");
+    CHECK(fills || pt_error_code() == PT_E_SYSTEM);
+    if (fills) {
+        const volatile char *at = (const char *)pt_shared_address(area) + 4096;
+        CHECK(*at == (char)(pt_shared_offset(area) / 4096 + 1) && last() == 0);
+        CHECK(!pt_domain_on_missing_pages(domain, area, "on") && pt_error_code() == PT_E_BUSY);
+        CHECK(pt_subscription_free(fills) == 0);
+    }
+    CHECK(!pt_domain_on_missing_pages(domain, NULL, "on") && pt_domain_unshare(domain, area) == 0);
+    CHECK(pt_shared_free(area) == 0);
+
     CHECK(!pt_domain_on_send(domain, "calls_of") && pt_error_code() == PT_E_SIGNATURE);
     CHECK(!pt_domain_on_send(domain, "nothing") && pt_error_code() == PT_E_MISSING);
     CHECK(!pt_domain_on_signal(domain, SIGUSR1, "on") && pt_error_code() == PT_E_ARGUMENT);

@@ -13,6 +13,7 @@ use super::way::{NoWay, Way, WayInUse, Ways};
 use crate::call::{CallError, Func};
 use crate::fault::FaultKind;
 use crate::fork;
+use crate::share::watch::Watch;
 use crate::upcall::UpcallSender;
 use postern_gates::mask::SignalsBlocked;
 use postern_gates::upcall::{AttachError, Claimed, Handled, Sources};
@@ -43,6 +44,8 @@ pub(super) struct Handler {
     pub(super) function: Func<fn(u32, u64)>,
     /// Its longest time is one that the domain does not know: who exceeds it closes the domain.
     pub(super) limited: bool,
+    /// What it fills. The event's data is an address then, of which it is told the offset.
+    pub(super) fills: Option<Arc<Watch>>,
 }
 
 /// The thread's owner: it ends when this is dropped.
@@ -251,6 +254,7 @@ type Said = (Option<NoWay>, Result<bool, NoWay>);
 impl Shared {
     fn run(&self, ways: Ways, says: &Sender<Said>) {
         signal::take_only_ours();
+        self.slots.dispatcher.store(machine::thread_id(), SeqCst);
         let priority = ways.priority;
         let first = match ways.best {
             Way::Plain => None,
@@ -343,12 +347,16 @@ impl Shared {
     fn call(&self, claims: &mut Claims, claimed: Claimed) {
         let number = claimed.event as usize;
         let handler = fork::lock(&self.handlers)[number].clone();
+        let fills = handler.as_ref().and_then(|handler| handler.fills.clone());
         let how = handler.map_or(Handled::Skipped, |handler| {
             catch_unwind(AssertUnwindSafe(|| handler.call(&claimed))).unwrap_or_else(|_| {
                 tracing::error!("a service of the handler of an event panicked");
                 Handled::Ended
             })
         });
+        if let Some(fills) = fills {
+            fills.settle(claimed.data as usize);
+        }
         claims.handled(claimed, how);
     }
 
@@ -376,7 +384,11 @@ impl Handler {
     fn call(&self, claimed: &Claimed) -> Handled {
         let inner = &self.function.domain().0;
         let life = inner.restarts.life();
-        match self.function.call(claimed.event, claimed.data) {
+        let data = match &self.fills {
+            Some(_) => u64::from(claimed.data as u32),
+            None => claimed.data,
+        };
+        match self.function.call(claimed.event, data) {
             Ok(()) => Handled::Returned,
             Err(CallError::Fault(fault)) => {
                 if self.limited && fault.kind == FaultKind::Interrupted {

@@ -52,6 +52,19 @@ pub enum EventError {
         /// The kernel's reason.
         reason: String,
     },
+    /// Somebody fills the area's pages already.
+    #[error("the missing pages of area {0} are watched already: drop that subscription first")]
+    Watched(String),
+    /// The kernel does not say which pages miss.
+    #[error(
+        "userfaultfd of area {area}: {reason}; this needs Linux 5.11 with CONFIG_USERFAULTFD, a filter of system calls that lets it pass, and a writable area that is zeroed, or of a memory file"
+    )]
+    Pages {
+        /// Which one.
+        area: String,
+        /// The kernel's reason.
+        reason: String,
+    },
     /// Only a doorbell has one.
     #[error("the event is no doorbell")]
     NoDoorbell,

@@ -1,8 +1,10 @@
 //! What can be waited for. Each becomes a descriptor.
 
 use super::error::{EventError, system};
+use super::pages::Pages;
 use super::trusted::kernel;
 use super::trusted::slots::Taking;
+use crate::share::Shared;
 use rustix::event::epoll::EventFlags;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
@@ -29,6 +31,7 @@ enum Kind {
     Signal(i32),
     Pressure(PathBuf, Duration, Duration),
     Posted,
+    Pages(Shared),
 }
 
 /// What becomes of it.
@@ -39,6 +42,7 @@ pub(super) struct Awaited {
     /// A look at it changes it: only the dispatcher may look.
     pub(super) alone: bool,
     pub(super) is_doorbell: bool,
+    pub(super) pages: Option<Pages>,
 }
 
 impl Event {
@@ -111,6 +115,20 @@ impl Event {
         Event(Kind::Pressure(file.into(), stall, window))
     }
 
+    /// A thread touches a page of the area that is not there: in the host or in the domain, and in
+    /// others and in the area's views that come later. It sleeps until the handler, which fills the
+    /// page by `postern_page_fill`, has returned; a page that is not filled then has zeros. Data:
+    /// the offset of the page. Always told by the domain's thread that waits for events, which
+    /// itself finds zeros where it touches a page that misses. A page that two touch at once is
+    /// told twice.
+    ///
+    /// One event watches an area, which its subscription keeps. What another process touches, a
+    /// forked child is one, or a domain that saw the area before, is zeros; system calls on
+    /// pages that miss fail with `EFAULT`.
+    pub fn missing_pages(area: &Shared) -> Event {
+        Event(Kind::Pages(area.clone()))
+    }
+
     /// Nothing by itself: handlers and the host send it to threads that are attached.
     pub fn posted() -> Event {
         Event(Kind::Posted)
@@ -123,6 +141,7 @@ impl Event {
             taking,
             alone: false,
             is_doorbell: false,
+            pages: None,
         };
         Ok(match self.0 {
             Kind::Timer(first, period) => by_read(timer(first, period)?, Taking::Count),
@@ -132,6 +151,7 @@ impl Event {
                 taking: Taking::Flags,
                 alone: false,
                 is_doorbell: false,
+                pages: None,
             },
             Kind::End(process) => {
                 let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
@@ -160,13 +180,23 @@ impl Event {
                 taking: Taking::Flags,
                 alone: true,
                 is_doorbell: false,
+                pages: None,
             },
+            Kind::Pages(shared) => {
+                let (pages, told) = Pages::new(&shared)?;
+                Awaited {
+                    alone: true,
+                    pages: Some(pages),
+                    ..by_read(told, Taking::Page)
+                }
+            }
             Kind::Posted => Awaited {
                 descriptor: None,
                 awaits: EventFlags::empty(),
                 taking: Taking::Flags,
                 alone: false,
                 is_doorbell: false,
+                pages: None,
             },
         })
     }

@@ -1,8 +1,9 @@
 //! What a handler may do for the threads that are attached to its domain's events: wake one, send
 //! it something, make it nicer or less so. Any call of the domain may.
 //!
-//! None of these allocates, locks or waits: they may have interrupted a thread anywhere.
+//! None of these but the filling of pages allocates, locks or waits: they may have interrupted a thread anywhere.
 
+use super::pages;
 use super::state::EventState;
 use super::trusted::kernel;
 use super::trusted::slots::{ClientSlot, Count, Slots};
@@ -17,6 +18,7 @@ const CLIENT: &str = "__postern_upcall_client";
 const WAKE: &str = "__postern_upcall_wake";
 const SEND: &str = "__postern_upcall_send";
 const NICE: &str = "__postern_upcall_nice";
+const FILL: &str = "__postern_page_fill";
 
 /// Whether the service with this name is one of these.
 pub(super) fn is_one(name: &str) -> bool {
@@ -70,6 +72,10 @@ pub(crate) fn offer(services: &mut Services, name: &str, state: &Arc<EventState>
                 Some(Err(error)) => -error.raw_os_error(),
                 None => -libc::ESRCH,
             }
+        }),
+        // Locks, and waits where memory is short: no thread that was interrupted does it.
+        FILL => services.add(name, move |caller: &Caller<'_>, page: u32, source: u32| {
+            pages::fill(&state, &caller.domain(), page, source)
         }),
         _ => return false,
     }

@@ -3,6 +3,7 @@
 use super::trusted::slots::Slots;
 use super::way::Ways;
 use crate::fork;
+use crate::share::watch::Watch;
 use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -14,6 +15,8 @@ pub(crate) struct EventState {
     slots: OnceLock<Arc<Slots>>,
     /// A `Dispatcher`.
     pub(super) dispatcher: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
+    /// Areas whose missing pages it fills.
+    pub(super) watches: Mutex<Vec<Weak<Watch>>>,
 }
 
 impl EventState {

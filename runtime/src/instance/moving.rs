@@ -33,7 +33,9 @@ impl Instance {
         let moved = self
             .window()
             .unpinned(|here| self.carry_all(here, to, control, nobody));
-        moved.unwrap_or(Err(Stays::Pinned))
+        moved.unwrap_or(Err(Stays::Pinned))?;
+        self.watch_areas();
+        Ok(())
     }
 
     fn carry_all(

@@ -146,6 +146,13 @@ impl Views {
         self.withheld = Withheld::default();
     }
 
+    /// Whoever fills an area's pages is told of those that are touched here, from now on.
+    pub(crate) fn watch(&self, pin: &Pin<'_>) {
+        for view in self.seen.values() {
+            watched(pin, &view.area);
+        }
+    }
+
     /// The area that begins at `start`, if anything of it is seen.
     pub(crate) fn area(&self, start: u32) -> Option<Arc<Area>> {
         self.seen.get(&start).map(|view| view.area.clone())
@@ -308,7 +315,19 @@ fn place(pin: &Pin<'_>, area: &Area, ranges: &[Range]) -> Result<(), MapError> {
         None => part.share_again(first, area.view.part())?,
     }
     part.hide();
+    watched(pin, area);
     allow(pin, ranges, first)
+}
+
+/// Has whoever fills the area's pages told of those that are touched here. If the kernel refuses,
+/// they are zeros.
+fn watched(pin: &Pin<'_>, area: &Area) {
+    if let Err(error) = area.mapped(pin.base() as usize + area.start as usize) {
+        tracing::warn!(
+            "pages of {} that miss are zeros for a domain: {error}",
+            area.name
+        );
+    }
 }
 
 /// Gives each range its protection, where all have `first`.

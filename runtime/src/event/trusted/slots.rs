@@ -53,11 +53,19 @@ pub(crate) enum Taking {
     End,
     /// It queues signals: number, and the value in the upper half.
     Signal,
+    /// A pipe with addresses of pages.
+    Page,
 }
 
 impl Taking {
     fn of(number: u32) -> Taking {
-        let all = [Taking::Flags, Taking::Count, Taking::End, Taking::Signal];
+        let all = [
+            Taking::Flags,
+            Taking::Count,
+            Taking::End,
+            Taking::Signal,
+            Taking::Page,
+        ];
         all[number as usize % all.len()]
     }
 }
@@ -142,6 +150,8 @@ pub(crate) struct Slots {
     ended: OwnedFd,
     slots: [Slot; EVENTS],
     pub(crate) clients: [ClientSlot; CLIENTS],
+    /// The kernel's number of the dispatcher's thread.
+    pub(crate) dispatcher: AtomicU32,
     /// [`crate::fork::process`]
     pub(crate) process: u64,
 }
@@ -162,6 +172,7 @@ impl Slots {
             ended: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             slots: std::array::from_fn(|_| Slot::new()),
             clients: std::array::from_fn(|_| ClientSlot::default()),
+            dispatcher: AtomicU32::new(0),
             process,
         })
     }
@@ -355,6 +366,7 @@ impl Slots {
                     end.filter(|_| !slot.over.swap(true, SeqCst))
                 }
                 Taking::Signal => signal_of(descriptor),
+                Taking::Page => page_of(descriptor),
             }
         });
         let Some(data) = data else {
@@ -444,6 +456,13 @@ fn signal_of(descriptor: BorrowedFd<'_>) -> Option<u64> {
     (read == Ok(INFO)).then(|| word(VALUE) << 32 | word(0))
 }
 
+/// The address of a page that misses.
+fn page_of(descriptor: BorrowedFd<'_>) -> Option<u64> {
+    let mut bytes = [0; 8];
+    let read = rustix::io::read(descriptor, &mut bytes);
+    (read == Ok(8)).then(|| u64::from_ne_bytes(bytes))
+}
+
 #[derive(Clone, Copy)]
 struct Found {
     token: u64,
@@ -511,7 +530,8 @@ impl Claims {
             let found = self.batch[self.left];
             if let Some(claimed) = self.slots.take(found) {
                 let taking = &self.slots.slots[claimed.event as usize].taking;
-                if Taking::of(taking.load(Relaxed)) == Taking::Signal {
+                let taking = Taking::of(taking.load(Relaxed));
+                if matches!(taking, Taking::Signal | Taking::Page) {
                     // More may be queued, for which there is no other edge.
                     self.left += 1;
                 }
