@@ -303,7 +303,7 @@ fn a_fault_is_one_request_and_the_state_of_all() {
         guest.to_str().unwrap(),
     ];
     assert_eq!(postern(&compile).code, 0);
-    let sharing = Sharing::at(at("guest.socket").into(), "guest", &image);
+    let sharing = Sharing::at(at("guest.socket").into(), "guest", &image, &[]);
     let toml = SHARED
         .replace("pages.px", "guest.px")
         .replace("pages.socket", "guest.socket");
