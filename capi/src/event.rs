@@ -7,7 +7,7 @@ use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
 use crate::options::{self, OptionsKind};
 use postern::{AttachError, Client, Event, EventError, Posted, Subscription, Way, Ways};
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::sync::Arc;
@@ -44,8 +44,9 @@ pub const COUNTS: [(&str, i32); 6] = [
 ];
 
 thread_local! {
-    /// The calling thread's attachment.
-    static ATTACHED: RefCell<Option<Client>> = const { RefCell::new(None) };
+    /// The calling thread's attachment. In a box, for copies of the library that are loaded later
+    /// have little room for what threads have.
+    static ATTACHED: Cell<Option<Box<Client>>> = const { Cell::new(None) };
 }
 
 impl From<EventError> for Failure {
@@ -287,9 +288,13 @@ fn not_attached() -> Failure {
 
 /// What the calling thread's attachment says.
 fn with<T>(what: impl FnOnce(&Client) -> Result<T, Failure>) -> Result<T, Failure> {
-    let all = ATTACHED.try_with(|client| match &*client.borrow() {
-        Some(client) => what(client),
-        None => Err(not_attached()),
+    let all = ATTACHED.try_with(|place| {
+        let Some(client) = place.take() else {
+            return Err(not_attached());
+        };
+        let done = what(&client);
+        place.set(Some(client));
+        done
     });
     all.unwrap_or_else(|_| Err(not_attached()))
 }
@@ -305,7 +310,7 @@ pub extern "C" fn pt_thread_attach(domain: Handle<DomainKind>, flags: c_int) -> 
         let domain = &domain.get()?.domain;
         let client = domain.client().niceness(flags & NICENESS != 0).attach()?;
         let number = client.number();
-        ATTACHED.set(Some(client));
+        ATTACHED.set(Some(Box::new(client)));
         Ok(number.into())
     }) as c_int
 }

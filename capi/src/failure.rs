@@ -3,7 +3,7 @@
 //! Newest wins: a failing function forgets the last fault, and a call that did not return hides the
 //! older error.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -210,8 +210,22 @@ pub fn call(error: &CallError) -> Code {
     }
 }
 
+type Last = Option<Box<(Code, CString)>>;
+
 thread_local! {
-    static LAST: RefCell<Option<(Code, CString)>> = const { RefCell::new(None) };
+    // In a box, as `event::ATTACHED` is.
+    static LAST: Cell<Last> = const { Cell::new(None) };
+}
+
+/// Looks at the thread's last error; a thread that ends has none.
+fn last<T>(look: impl FnOnce(&Last) -> T) -> Option<T> {
+    let found = LAST.try_with(|place| {
+        let last = place.take();
+        let found = look(&last);
+        place.set(last);
+        found
+    });
+    found.ok()
 }
 
 /// Text for C: bytes that would end it early are replaced.
@@ -225,20 +239,19 @@ pub const CAUSE: &str = "; the error before: ";
 
 /// The sentence of the thread's last error, without complaints about NULL handles that came of it.
 pub fn root() -> Option<String> {
-    let found = LAST.try_with(|last| {
-        let last = last.borrow();
+    let found = last(|last| {
         let message = last.as_ref()?.1.to_string_lossy();
         let root = message
             .split_once(CAUSE)
             .map_or(&*message, |(_, root)| root);
         Some(root.to_owned())
     });
-    found.ok().flatten()
+    found.flatten()
 }
 
 /// Forgets the thread's error and fault.
 pub fn clear() {
-    let _ = LAST.try_with(|last| last.replace(None));
+    let _ = LAST.try_with(Cell::take);
     postern::clear_last_error();
 }
 
@@ -248,7 +261,7 @@ fn remember(failure: Failure) -> c_int {
         None => postern::clear_last_error(),
     }
     let message = text(&failure.message);
-    let _ = LAST.try_with(|last| last.replace(Some((failure.code, message))));
+    let _ = LAST.try_with(|last| last.set(Some(Box::new((failure.code, message)))));
     failure.code as c_int
 }
 
@@ -294,10 +307,9 @@ pub extern "C" fn pt_error_message() -> *const c_char {
     let found = contain(|| {
         if let Some(error) = postern::last_error() {
             let message = text(&error.to_string());
-            let _ = LAST.try_with(|last| last.replace(Some((call(&error), message))));
+            let _ = LAST.try_with(|last| last.set(Some(Box::new((call(&error), message)))));
         }
-        let last = LAST.try_with(|last| last.borrow().as_ref().map(|l| l.1.as_ptr()));
-        Ok(last.ok().flatten())
+        Ok(last(|last| last.as_ref().map(|l| l.1.as_ptr())).flatten())
     });
     found.ok().flatten().unwrap_or(NONE.as_ptr())
 }
@@ -308,10 +320,7 @@ pub extern "C" fn pt_error_code() -> c_int {
     let found = contain(|| {
         Ok(match postern::last_error() {
             Some(error) => call(&error) as c_int,
-            None => {
-                let last = LAST.try_with(|last| last.borrow().as_ref().map_or(0, |l| l.0 as c_int));
-                last.unwrap_or(0)
-            }
+            None => last(|last| last.as_ref().map_or(0, |l| l.0 as c_int)).unwrap_or(0),
         })
     });
     found.unwrap_or(Code::Panic as c_int)

@@ -87,7 +87,7 @@ fn in_child(child: &InChild) {
         for domain in all.domains.iter().filter_map(|d| d.upgrade()) {
             domain.control.lifecycle().orphaned();
             domain.threads.after_fork(mine::held(&domain.threads));
-            domain.sandbox.after_fork();
+            domain.sandbox.after_fork(child);
             domain.instance.window().after_fork(child);
             if let Some(seat) = domain.instance.seat() {
                 // The seat is the parent's: so is what the domain has in common with others.

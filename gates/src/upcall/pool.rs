@@ -6,7 +6,7 @@
 //! handler always has a data stack that nobody else has: that of the handler that waits there, or
 //! a spare one for the interrupted thread, or for whoever resumes it.
 
-use crate::machine;
+use crate::machine::{self, InChild};
 use crate::upcall::suspended::{MOST_CALLS, Registers, Suspended};
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -105,7 +105,7 @@ pub struct Pool {
 
 impl Pool {
     /// With a place for a handler for each of these data stacks, and this many for functions.
-    pub fn new(stacks: &[u32], tasks: usize) -> Pool {
+    pub fn new(stacks: &[u32], task_count: usize) -> Pool {
         let slot = |&stack: &u32| Slot {
             place: Place::default(),
             stack: stack.into(),
@@ -117,7 +117,7 @@ impl Pool {
         };
         Pool {
             slots: stacks.iter().map(slot).collect(),
-            tasks: (0..tasks).map(|_| Task::default()).collect(),
+            tasks: (0..task_count).map(|_| Task::default()).collect(),
             news: AtomicU32::new(0),
             tickets: AtomicU64::new(0),
             life: AtomicU64::new(0),
@@ -225,7 +225,7 @@ impl Pool {
     }
 
     /// In the child after fork: none of the threads is here, and nothing is half written.
-    pub fn after_fork(&self) {
+    pub fn after_fork(&self, _: &InChild) {
         self.opens(false);
         self.life.fetch_add(1, SeqCst);
         let places = self.slots.iter().map(|slot| &slot.place);

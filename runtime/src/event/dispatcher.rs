@@ -23,14 +23,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 /// How many nanoseconds a thread that was interrupted has, until the dispatcher looks what it left.
 const GRACE: u64 = 1_000_000;
 /// The same, if it is signalled again and again: it may take nothing, for it blocks the signal, or
 /// is in a handler.
 const LONGEST_GRACE: u64 = 10 * GRACE;
+/// Between two looks whether the thread is still there that is to say how it waits.
+const LOOK: Duration = Duration::from_millis(10);
 /// Of what happened, in one look. The claims have room for as many.
 const FOUND: usize = 16;
 
@@ -152,16 +154,26 @@ impl Dispatcher {
                 why,
             },
         };
-        let (says, said) = channel();
+        // No channel: it has words for each thread, of which copies of a library have few.
+        let said = Arc::new(OnceLock::new());
+        let (says, waits) = (said.clone(), std::thread::current());
         let thread = std::thread::Builder::new().name("postern-events".into());
         {
             let _signals = SignalsBlocked::new();
-            let spawned = thread.spawn(move || shared.run(ways, &says));
-            spawned.map_err(system("start the thread that waits for events"))?;
+            let spawned = thread.spawn(move || {
+                shared.run(ways, |said| {
+                    let _ = says.set(said);
+                    waits.unpark();
+                });
+            });
+            let thread = spawned.map_err(system("start the thread that waits for events"))?;
+            while said.get().is_none() && !thread.is_finished() {
+                std::thread::park_timeout(LOOK);
+            }
         }
-        let (first, known) = said
-            .recv()
-            .unwrap_or_else(|_| (None, Err(NoWay::Bpf("the thread ended".into()))));
+        let said = said.get().cloned();
+        let (first, known) =
+            said.unwrap_or_else(|| (None, Err(NoWay::Bpf("the thread ended".into()))));
         let way = &mut dispatcher.way;
         if ways.best != Way::Plain && first.is_none() {
             way.otherwise = Way::RealTime;
@@ -266,7 +278,7 @@ fn waiting() -> Result<Arc<Waiting>, NoWay> {
 type Said = (Option<NoWay>, Result<bool, NoWay>);
 
 impl Shared {
-    fn run(&self, ways: Ways, says: &Sender<Said>) {
+    fn run(&self, ways: Ways, says: impl FnOnce(Said)) {
         signal::take_only_ours();
         let priority = ways.priority;
         let first = match ways.best {
@@ -285,7 +297,7 @@ impl Shared {
             Some(Err(error)) => (None, Err(NoWay::Bpf(error.to_string()))),
         };
         let waiting = self.waiting.as_ref().filter(|_| known.is_some());
-        let _ = says.send((first, told));
+        says((first, told));
         self.serve(waiting.map(|waiting| &**waiting));
         drop(known);
     }

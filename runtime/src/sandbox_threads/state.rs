@@ -1,6 +1,7 @@
 //! What a domain has of threads of its own for handlers that wait.
 
 use crate::own_threads::state::OwnThreads;
+use postern_gates::machine::InChild;
 use postern_gates::upcall::Pool;
 use std::sync::Arc;
 
@@ -54,10 +55,10 @@ impl SandboxThreads {
     }
 
     /// In the child after fork, which has none of them.
-    pub(crate) fn after_fork(&self) {
+    pub(crate) fn after_fork(&self, child: &InChild) {
         self.threads.after_fork(0);
         if let Some(pool) = &self.pool {
-            pool.after_fork();
+            pool.after_fork(child);
         }
     }
 }
