@@ -67,6 +67,16 @@ fn main() {
     for scenario in SCENARIOS.iter().filter(wanted) {
         upcalls += run(scenario, &mut visited);
     }
+    // Whether a closed peer is found before or behind its mark depends on when its window goes.
+    const LATE: (&str, &str) = ("peer that is closed", "postern_peer_unmark");
+    for _ in 0..20 {
+        if only.is_some() || visited.contains_key(LATE.1) {
+            break;
+        }
+        for scenario in SCENARIOS.iter().filter(|s| s.name == LATE.0) {
+            upcalls += run(scenario, &mut visited);
+        }
+    }
     for (label, pcs) in &visited {
         println!("  {label}: {} instructions", pcs.len());
     }
