@@ -58,6 +58,7 @@ use super::entry::{Entry, Manner};
 use super::gate::FACT_GS;
 use super::host::{MXCSR_DEFAULT, X87_CONTROL};
 use super::lifecycle::Phase;
+use super::machine;
 use super::map::{self, Mapping};
 use super::mask::{self, FAULTS};
 use super::memory;
@@ -85,6 +86,8 @@ use thiserror::Error;
 pub const OTHER: u32 = u32::MAX;
 /// Numbers of upcalls have this bit besides that of nested calls.
 const UPCALL: u64 = 1 << 62;
+/// Least nanoseconds that a thread has for itself between many upcalls in a row and the next ones.
+const PAUSE: u64 = 1_000_000;
 /// Bytes of the control stack, for the handler's return addresses and for services.
 const STACK: usize = 256 << 10;
 /// Of these, what services leave to the gates' own code.
@@ -258,6 +261,9 @@ struct State {
     sources: Option<(Box<dyn Sources>, Arc<Text>)>,
     /// There may be some of these.
     look: bool,
+    /// Handlers in this row, which begins with the signal, and when that was.
+    rounds: usize,
+    begun: u64,
     /// What the handler that runs was called for.
     running: Option<Claimed>,
     /// Wishes for the interrupted call are to be looked at again.
@@ -488,15 +494,26 @@ impl State {
 
     /// All events that there are, and back to the interrupted thread.
     fn rest(&mut self, thread: &Thread) -> ! {
-        for round in 0.. {
-            if round == 2 * SLOTS {
-                // The thread is to get on, too.
-                self.mailbox.ring();
+        loop {
+            let taken = machine::monotonic().saturating_sub(self.begun);
+            let long = self.rounds == 2 * SLOTS || taken > self.clock.limit();
+            if long && self.mailbox.waiting() > 0 {
+                // The thread is to get on, too, for as long as this took: else an extension whose
+                // handlers send their own client events would have all of its time.
+                self.clock.ring_after(taken.max(PAUSE));
                 break;
             }
-            let Some(claimed) = self.next() else {
-                break;
+            let next = if long { None } else { self.next() };
+            let Some(claimed) = next else {
+                // Who posts from here on rings. What was posted just before is looked for.
+                self.mailbox.answer();
+                if self.mailbox.waiting() == 0 {
+                    break;
+                }
+                self.mailbox.hold();
+                continue;
             };
+            self.rounds += 1;
             self.running = Some(claimed);
             self.one(thread, claimed);
         }
@@ -762,7 +779,9 @@ unsafe extern "C" fn run(state: *mut c_void) -> ! {
         }
         change_mask(libc::SIG_SETMASK, mask);
     }
-    state.mailbox.answer();
+    // Who posts does not ring: the thread looks.
+    state.mailbox.hold();
+    (state.rounds, state.begun) = (0, machine::monotonic());
     state.rest(thread::current())
 }
 
@@ -794,6 +813,18 @@ unsafe extern "C" fn suspend(thread: &Thread) -> ! {
     state.handled(Handled::Promoted);
     // SAFETY: what is on that stack is the handler's no more: it was copied.
     unsafe { gate::postern_upcall_switch((&raw mut *state).cast(), state.places.top(), go_on) }
+}
+
+/// The thread was left to itself for a while: the events that wait are rung for.
+pub(crate) fn ring_again(thread: &Thread) {
+    let state = thread.upcall.load(Relaxed).cast::<State>();
+    if !state.is_null() {
+        // SAFETY: what `Attached::new` stored and only this thread takes away. An upcall may have
+        // been interrupted here, but it does not change which mailbox it is.
+        let mailbox = unsafe { &*(&raw const (*state).mailbox) };
+        mailbox.answer();
+        mailbox.ring();
+    }
 }
 
 /// The way out of upcalls that were ended, by whatever: from `postern_aborted`, on the upcalls'
@@ -979,6 +1010,8 @@ impl Attached {
             direct: None,
             sources,
             look: false,
+            rounds: 0,
+            begun: 0,
             running: None,
             again: false,
             _allowed: allowed,

@@ -153,7 +153,12 @@ impl Mailbox {
         }
     }
 
-    /// The thread looks from here on.
+    /// Whoever posts does not ring: the thread looks, or is rung for later.
+    pub(super) fn hold(&self) {
+        self.rung.store(true, SeqCst);
+    }
+
+    /// Whoever posts rings from here on.
     pub(super) fn answer(&self) {
         self.rung.store(false, SeqCst);
     }
