@@ -57,6 +57,13 @@ pub fn best_mean<E>(
     Ok(best)
 }
 
+/// The median, and what nine of ten are within; NaN of nothing.
+pub fn median_and_90(mut values: Vec<f64>) -> (f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
+    (at(values.len() / 2), at(values.len() * 9 / 10))
+}
+
 /// Geometric mean; NaN of nothing.
 pub fn geometric_mean(values: &[f64]) -> f64 {
     (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp()
@@ -72,6 +79,13 @@ mod tests {
         let best = best_of(5, [&mut || a += 1, &mut || b += 2]);
         assert!(a >= 5 && b == 2 * a, "{a} {b}");
         assert!(best.iter().all(|t| t.is_finite()));
+    }
+
+    #[test]
+    fn shares() {
+        let values = (1..=100).rev().map(f64::from).collect();
+        assert_eq!(median_and_90(values), (51.0, 91.0));
+        assert!(median_and_90(Vec::new()).0.is_nan());
     }
 
     #[test]

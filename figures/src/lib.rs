@@ -20,6 +20,7 @@ mod fault;
 pub mod figure;
 mod gates;
 pub mod kernels;
+mod machine_code;
 pub mod plot;
 mod pools;
 pub mod program;

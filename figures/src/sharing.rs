@@ -9,10 +9,10 @@ pub use working_set::charts;
 
 use crate::clock::best_of;
 use crate::figure::{Figure, Goal};
+use crate::machine_code;
 use crate::trusted::{cycle, process};
 use domains::{Function, common, function, private, repeat};
 use postern::{CommonMemory, Image};
-use postern_image::ImageBuilder;
 use postern_verifier::window;
 
 /// Calls in one round.
@@ -35,15 +35,8 @@ fn image() -> Result<Image, String> {
         text.extend([0x8d, 0x47, 0x01, 0xc3]);
         text
     };
-    let signature = || "i(i)".parse().map_err(|error| format!("{error}"));
-    let mut builder = ImageBuilder::new(text(0));
-    builder.data(vec![0; 64], 0);
-    builder.export("plain", 0, Some(signature()?));
-    builder.export("locked", LOCKED as u32, Some(signature()?));
-    let layout = builder.layout().map_err(|error| error.to_string())?;
-    builder.text(text(layout.data));
-    let file = builder.build().map_err(|error| error.to_string())?;
-    Image::from_bytes(&file).map_err(|error| error.to_string())
+    let exports = [("plain", 0, "i(i)"), ("locked", LOCKED, "i(i)")];
+    Ok(machine_code::image(text, vec![0; 64], &[], &exports)?.0)
 }
 
 fn call(function: &Function) -> impl FnMut(i32) -> i32 + '_ {

@@ -1,8 +1,11 @@
 //! Extensions that do nothing but touch pages.
 
+use crate::machine_code;
 use postern::Image;
-use postern_image::{ImageBuilder, MemoryLayout};
+use postern_image::MemoryLayout;
 use postern_verifier::window::{FILL, PAGE};
+
+const TOUCH: [(&str, usize, &str); 1] = [("touch", 0, "i(i)")];
 
 /// `i(i) touch` writes one word to each of so many pages of data and returns its argument plus one.
 pub fn touching(pages: u32) -> Result<(Image, MemoryLayout), String> {
@@ -16,15 +19,8 @@ pub fn touching(pages: u32) -> Result<(Image, MemoryLayout), String> {
         text.extend([0x8d, 0x47, 0x01, 0xc3]); // lea 1(%rdi), %eax; ret
         text
     };
-    let mut builder = ImageBuilder::new(text(0));
-    builder.data(vec![7; (pages * PAGE) as usize], 0);
-    let signature = "i(i)".parse().map_err(|e| format!("{e}"))?;
-    builder.export("touch", 0, Some(signature));
-    let layout = builder.layout().map_err(|e| e.to_string())?;
-    builder.text(text(layout.data));
-    let file = builder.build().map_err(|e| e.to_string())?;
-    let image = Image::from_bytes(&file).map_err(|e| e.to_string())?;
-    Ok((image, layout))
+    let data = vec![7; (pages * PAGE) as usize];
+    machine_code::image(text, data, &[], &TOUCH)
 }
 
 /// `i(i) touch` runs one jump in each of so many pages of text and returns its argument plus one.
@@ -40,10 +36,5 @@ pub fn going_through(pages: u32) -> Result<Image, String> {
         text[from + 1..from + 5].copy_from_slice(&distance.to_le_bytes());
     }
     text.extend([0x8d, 0x47, 0x01, 0xc3]); // lea 1(%rdi), %eax; ret
-    let mut builder = ImageBuilder::new(text);
-    builder.data(vec![0; 64], 0);
-    let signature = "i(i)".parse().map_err(|e| format!("{e}"))?;
-    builder.export("touch", 0, Some(signature));
-    let file = builder.build().map_err(|e| e.to_string())?;
-    Image::from_bytes(&file).map_err(|e| e.to_string())
+    Ok(machine_code::image(|_| text.clone(), vec![0; 64], &[], &TOUCH)?.0)
 }

@@ -1,10 +1,11 @@
 //! How soon others know that a process was killed inside.
 
 use super::domains::{common, function};
+use crate::clock::median_and_90;
 use crate::figure::{Figure, Goal};
+use crate::machine_code;
 use crate::trusted::process::Child;
 use postern::{CommonMemory, Domain, Image};
-use postern_image::ImageBuilder;
 use std::time::{Duration, Instant};
 
 /// Kills, of which the median counts.
@@ -26,15 +27,8 @@ fn image() -> Result<Image, String> {
         text.push(0xc3);
         text
     };
-    let signature = || "i(i)".parse().map_err(|error| format!("{error}"));
-    let mut builder = ImageBuilder::new(text(0));
-    builder.data(vec![0; 64], 0);
-    builder.export("hold", 0, Some(signature()?));
-    builder.export("held", HELD as u32, Some(signature()?));
-    let layout = builder.layout().map_err(|error| error.to_string())?;
-    builder.text(text(layout.data));
-    let file = builder.build().map_err(|error| error.to_string())?;
-    Image::from_bytes(&file).map_err(|error| error.to_string())
+    let exports = [("hold", 0, "i(i)"), ("held", HELD, "i(i)")];
+    Ok(machine_code::image(text, vec![0; 64], &[], &exports)?.0)
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
@@ -75,10 +69,10 @@ pub fn figures() -> Result<Vec<Figure>, String> {
     let image = image()?;
     let memory = CommonMemory::new(&image).map_err(|error| error.to_string())?;
     let domain = common(&image, &memory)?;
-    let mut times = (0..KILLS)
+    let times = (0..KILLS)
         .map(|_| kill(&image, &memory, &domain).map(|time| time.as_secs_f64() * 1e6))
         .collect::<Result<Vec<f64>, String>>()?;
-    times.sort_by(f64::total_cmp);
+    let (median, late) = median_and_90(times);
     let how = |which| {
         format!(
             "from the signal that kills a process inside until the domain is closed in another one, {which} {KILLS} times"
@@ -87,11 +81,7 @@ pub fn figures() -> Result<Vec<Figure>, String> {
     let row =
         |name: &str, value, how| Figure::plain(format!("sharing.found.{name}"), value, "µs", how);
     Ok(vec![
-        row("median", times[KILLS / 2], how("median of")).goal(Goal::AtMost(1000.0)),
-        row(
-            "late",
-            times[KILLS * 9 / 10],
-            how("nine tenths are sooner of"),
-        ),
+        row("median", median, how("median of")).goal(Goal::AtMost(1000.0)),
+        row("late", late, how("nine tenths are sooner of")),
     ])
 }

@@ -2,7 +2,7 @@
 //! of one whose handler must wait.
 
 use super::image::TOLD;
-use crate::clock::best_of;
+use crate::clock::{best_of, median_and_90};
 use crate::figure::Figure;
 use crate::trusted::notice::Answering;
 use crate::trusted::signal::BareHandler;
@@ -86,10 +86,9 @@ fn promoted(domain: &Domain, cycle: f64, pure: f64) -> Result<Figure, String> {
             std::thread::yield_now();
         }
     }
-    times.sort_by(f64::total_cmp);
     let how = format!(
         "median of {PROMOTED}: an upcall until the interrupted thread goes on, where the handler goes on on a sandbox thread of the same core, over one that need not"
     );
-    let figure = Figure::plain("upcalls.promoted", times[PROMOTED / 2], "cycles", how);
+    let figure = Figure::plain("upcalls.promoted", median_and_90(times).0, "cycles", how);
     Ok(figure.against(pure))
 }

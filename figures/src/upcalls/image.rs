@@ -1,7 +1,7 @@
 //! The image whose handlers are measured.
 
+use crate::machine_code;
 use postern::Image;
-use postern_image::ImageBuilder;
 use postern_verifier::window;
 
 /// The service that `tells` calls with its arguments.
@@ -28,15 +28,10 @@ pub fn image() -> Result<Image, String> {
         text.push(0xc3);
         text
     };
-    let signature = |text: &str| text.parse().map_err(|error| format!("{error}"));
-    let mut builder = ImageBuilder::new(text(0));
-    builder.data(vec![0; 64], 0);
-    builder.import(TOLD, Some(signature("v(IL)")?));
-    builder.export("on", 0, Some(signature("v(IL)")?));
-    builder.export("calls", CALLS as u32, Some(signature("L()")?));
-    builder.export("tells", TELLS as u32, Some(signature("v(IL)")?));
-    let layout = builder.layout().map_err(|error| error.to_string())?;
-    builder.text(text(layout.data));
-    let file = builder.build().map_err(|error| error.to_string())?;
-    Image::from_bytes(&file).map_err(|error| error.to_string())
+    let exports = [
+        ("on", 0, "v(IL)"),
+        ("calls", CALLS, "L()"),
+        ("tells", TELLS, "v(IL)"),
+    ];
+    Ok(machine_code::image(text, vec![0; 64], &[(TOLD, "v(IL)")], &exports)?.0)
 }

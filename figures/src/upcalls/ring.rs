@@ -2,6 +2,7 @@
 //! same process want the processor.
 
 use super::image::TOLD;
+use crate::clock::median_and_90;
 use crate::figure::Figure;
 use crate::trusted::process;
 use postern::{Caller, Domain, Event, EventError, Image, Placement, Way, Ways};
@@ -86,6 +87,5 @@ fn latencies(image: &Image, way: Way) -> Result<Option<(f64, f64)>, String> {
         times.push(begun.elapsed().as_secs_f64() * 1e6);
     }
     drop(client);
-    times.sort_by(f64::total_cmp);
-    Ok(Some((times[EVENTS / 2], times[EVENTS * 9 / 10])))
+    Ok(Some(median_and_90(times)))
 }

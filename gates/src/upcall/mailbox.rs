@@ -64,6 +64,30 @@ pub struct UpcallCounters {
     pub promoted: u64,
 }
 
+impl UpcallCounters {
+    /// Each with that of the other, as `how` says.
+    fn with(self, other: UpcallCounters, how: impl Fn(u64, u64) -> u64) -> UpcallCounters {
+        UpcallCounters {
+            delivered: how(self.delivered, other.delivered),
+            coalesced: how(self.coalesced, other.coalesced),
+            dropped: how(self.dropped, other.dropped),
+            skipped: how(self.skipped, other.skipped),
+            ended: how(self.ended, other.ended),
+            promoted: how(self.promoted, other.promoted),
+        }
+    }
+
+    /// What both have counted.
+    pub fn and(self, other: UpcallCounters) -> UpcallCounters {
+        self.with(other, u64::saturating_add)
+    }
+
+    /// What was counted since they were `before`, and nothing where that is more.
+    pub fn since(self, before: UpcallCounters) -> UpcallCounters {
+        self.with(before, u64::saturating_sub)
+    }
+}
+
 /// Of one attachment.
 #[derive(Default)]
 pub struct Mailbox {

@@ -210,12 +210,16 @@ impl Pool {
         self.life.load(SeqCst)
     }
 
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        let slots = self.slots.iter().map(|slot| &slot.place);
+        slots.chain(self.tasks.iter().map(|task| &task.place))
+    }
+
     /// Another life of the domain begins, and nobody is inside: what waits is not for this one.
     /// Data stacks begin anew, too.
     pub fn begin_anew(&self) {
         self.life.fetch_add(1, SeqCst);
-        let places = self.slots.iter().map(|slot| &slot.place);
-        for place in places.chain(self.tasks.iter().map(|task| &task.place)) {
+        for place in self.places() {
             if place.changes(READY, TAKEN) {
                 self.waiting.fetch_sub(1, SeqCst);
                 self.skipped.fetch_add(1, Relaxed);
@@ -228,8 +232,7 @@ impl Pool {
     pub fn after_fork(&self, _: &InChild) {
         self.opens(false);
         self.life.fetch_add(1, SeqCst);
-        let places = self.slots.iter().map(|slot| &slot.place);
-        for place in places.chain(self.tasks.iter().map(|task| &task.place)) {
+        for place in self.places() {
             place.state.store(FREE, SeqCst);
         }
         self.waiting.store(0, SeqCst);

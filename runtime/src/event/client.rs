@@ -182,15 +182,7 @@ impl Client {
 
     /// What was done on this thread so far.
     pub fn counters(&self) -> UpcallCounters {
-        let (now, before) = (self.attachment.counters(), &self.before);
-        UpcallCounters {
-            delivered: now.delivered - before.delivered,
-            coalesced: now.coalesced - before.coalesced,
-            dropped: now.dropped - before.dropped,
-            skipped: now.skipped - before.skipped,
-            ended: now.ended - before.ended,
-            promoted: now.promoted - before.promoted,
-        }
+        self.attachment.counters().since(self.before)
     }
 
     fn sender(&self) -> UpcallSender {

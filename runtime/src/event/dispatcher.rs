@@ -19,11 +19,12 @@ use postern_gates::upcall::{AttachError, Claimed, Handled, Sources};
 use postern_gates::{machine, signal};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
+use std::any::Any;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 /// How many nanoseconds a thread that was interrupted has, until the dispatcher looks what it left.
@@ -82,12 +83,11 @@ impl Dispatcher {
         if slots.process != fork::process() {
             return Err(EventError::Forked);
         }
-        let present = || {
-            let place = fork::lock(&state.dispatcher);
+        let present = |place: &Option<Weak<dyn Any + Send + Sync>>| {
             let found = place.as_ref().and_then(|weak| weak.upgrade());
             found.and_then(|found| found.downcast::<Dispatcher>().ok())
         };
-        if let Some(dispatcher) = present() {
+        if let Some(dispatcher) = present(&fork::lock(&state.dispatcher)) {
             return Ok(dispatcher);
         }
         let none = || -> Arc<Handlers> { Arc::new(Mutex::new(vec![None; EVENTS])) };
@@ -99,13 +99,12 @@ impl Dispatcher {
         let handlers = handlers.downcast::<Handlers>().unwrap_or_else(|_| none());
         let made = Arc::new(Dispatcher::begin(slots, handlers, state.ways)?);
         let mut place = fork::lock(&state.dispatcher);
-        let other = place.as_ref().and_then(|weak| weak.upgrade());
-        if let Some(Ok(other)) = other.map(|other| other.downcast()) {
+        if let Some(other) = present(&place) {
             // Another thread was faster.
             drop(place);
             return Ok(other);
         }
-        let shown: Arc<dyn std::any::Any + Send + Sync> = made.clone();
+        let shown: Arc<dyn Any + Send + Sync> = made.clone();
         *place = Some(Arc::downgrade(&shown));
         Ok(made)
     }

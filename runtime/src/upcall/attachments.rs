@@ -24,31 +24,11 @@ pub(crate) struct Attached {
     pub(crate) counters: UpcallCounters,
 }
 
-impl Attached {
-    fn add(&mut self, counters: UpcallCounters) {
-        let sums = &mut self.counters;
-        sums.delivered += counters.delivered;
-        sums.coalesced += counters.coalesced;
-        sums.dropped += counters.dropped;
-        sums.skipped += counters.skipped;
-        sums.ended += counters.ended;
-        sums.promoted += counters.promoted;
-    }
-}
-
 impl Attachments {
     /// A thread is attached. What its mailbox has counted for former ones counts once.
     pub(crate) fn begin(&self, mailbox: &Arc<Mailbox>) {
         let mut inner = fork::lock(&self.0);
-        let (gone, before) = (&inner.gone, mailbox.counters());
-        inner.gone = UpcallCounters {
-            delivered: gone.delivered.saturating_sub(before.delivered),
-            coalesced: gone.coalesced.saturating_sub(before.coalesced),
-            dropped: gone.dropped.saturating_sub(before.dropped),
-            skipped: gone.skipped.saturating_sub(before.skipped),
-            ended: gone.ended.saturating_sub(before.ended),
-            promoted: gone.promoted.saturating_sub(before.promoted),
-        };
+        inner.gone = inner.gone.since(mailbox.counters());
         inner.mailboxes.push(Arc::clone(mailbox));
     }
 
@@ -56,12 +36,7 @@ impl Attachments {
     pub(crate) fn end(&self, mailbox: &Arc<Mailbox>) {
         let mut inner = fork::lock(&self.0);
         inner.mailboxes.retain(|other| !Arc::ptr_eq(other, mailbox));
-        let mut sums = Attached {
-            counters: inner.gone,
-            ..Attached::default()
-        };
-        sums.add(mailbox.counters());
-        inner.gone = sums.counters;
+        inner.gone = inner.gone.and(mailbox.counters());
     }
 
     /// The sums over all that there are and were.
@@ -74,7 +49,7 @@ impl Attachments {
         };
         for mailbox in &inner.mailboxes {
             sums.waiting += mailbox.waiting();
-            sums.add(mailbox.counters());
+            sums.counters = sums.counters.and(mailbox.counters());
         }
         sums
     }
