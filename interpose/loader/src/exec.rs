@@ -1,0 +1,299 @@
+//! Programs: which file one is, how the loader is executed instead of it, and what it is told of
+//! itself.
+
+use crate::elf::{Elf, HEAD, Unfit};
+use crate::system::{self, error, number};
+use crate::stubs::Kind;
+use crate::{calls, start, trap::Call};
+use core::fmt::Write;
+
+/// Bytes of a path with its zero.
+pub const PATH: usize = 4096;
+
+/// Where a program is executed from: an open file, with its path.
+pub struct Program {
+    /// To be read.
+    pub file: i32,
+    /// What it has of its head.
+    pub head: [u8; HEAD],
+    /// How much.
+    pub filled: usize,
+}
+
+/// Opens a program: an ELF file of this machine's, that the caller may execute.
+pub fn find(folder: i32, path: &[u8], flags: u64) -> Result<Program, i64> {
+    const AT_EACCESS: u64 = 0x200;
+    const AT_EMPTY_PATH: u64 = 0x1000;
+    const MAY_EXECUTE: u64 = 1;
+    let at = path.as_ptr() as u64;
+    let empty = path.first() == Some(&0);
+    if empty && flags & AT_EMPTY_PATH == 0 {
+        return Err(error::ENOENT);
+    }
+    // SAFETY: the kernel reads the path, which ends with a zero.
+    let (may, file) = unsafe {
+        let access = AT_EACCESS | flags & AT_EMPTY_PATH;
+        let may = system::call(number::FACCESSAT2, [folder as u64, at, MAY_EXECUTE, access, 0, 0]);
+        let file = match empty {
+            true => system::call(number::FCNTL, [folder as u64, 0, 0, 0, 0, 0]),
+            false => system::call(number::OPENAT, [folder as u64, at, 0, 0, 0, 0]),
+        };
+        (may, file)
+    };
+    if file < 0 {
+        return Err(file);
+    }
+    let mut program = Program {
+        file: file as i32,
+        head: [0; HEAD],
+        filled: 0,
+    };
+    let got = system::pread(program.file, &mut program.head, 0);
+    if may < 0 || got < 0 {
+        system::close(program.file);
+        // A folder cannot be read, nor executed.
+        return Err(if may < 0 { may } else { error::EACCES });
+    }
+    program.filled = got as usize;
+    Ok(program)
+}
+
+/// The interpreter that the first line of a script names, and its argument, each with a zero.
+fn script(head: &[u8]) -> Option<([u8; 256], usize)> {
+    let line = head.strip_prefix(b"#!")?;
+    let line = line.get(..255.min(line.len()))?;
+    let line = &line[..line.iter().position(|byte| *byte == b'\n').unwrap_or(line.len())];
+    let line = line.trim_ascii();
+    let mut words = [0; 256];
+    let first = line.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(line.len());
+    let rest = line[first..].trim_ascii();
+    words[..first].copy_from_slice(&line[..first]);
+    words[first + 1..first + 1 + rest.len()].copy_from_slice(rest);
+    (first > 0).then_some((words, first))
+}
+
+/// Pointers for the new program, in memory that stays until it has begun.
+struct Pointers {
+    at: u64,
+    count: usize,
+    most: usize,
+}
+
+impl Pointers {
+    fn new(most: usize) -> Option<Pointers> {
+        let at = system::fresh((most as u64 + 1) * 8)?;
+        Some(Pointers { at, count: 0, most })
+    }
+
+    fn push(&mut self, pointer: u64) {
+        if self.count < self.most {
+            // SAFETY: room of its own, with one word more, which is zero.
+            unsafe { (self.at as *mut u64).add(self.count).write(pointer) };
+            self.count += 1;
+        }
+    }
+}
+
+impl Drop for Pointers {
+    fn drop(&mut self) {
+        let bytes = (self.most as u64 + 1) * 8;
+        // SAFETY: its own pages.
+        unsafe { system::call(number::MUNMAP, [self.at, bytes, 0, 0, 0, 0]) };
+    }
+}
+
+/// How many pointers there are before the zero.
+fn count(mut at: u64) -> Result<usize, i64> {
+    const MOST: usize = 1 << 20;
+    let mut found = 0;
+    while at != 0 && found < MOST {
+        match system::word(at) {
+            None => return Err(error::EFAULT),
+            Some(0) => return Ok(found),
+            Some(_) => found += 1,
+        }
+        at += 8;
+    }
+    if at == 0 { Ok(0) } else { Err(error::E2BIG) }
+}
+
+/// The name of the variable by which loaders are told what to load.
+pub const VARIABLE: &[u8] = b"POSTERN_INTERPOSE=";
+
+/// A string in a buffer.
+struct Text<'a> {
+    to: &'a mut [u8],
+    filled: usize,
+}
+
+impl Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.bytes(text.as_bytes()).ok_or(core::fmt::Error)
+    }
+}
+
+impl Text<'_> {
+    fn bytes(&mut self, bytes: &[u8]) -> Option<()> {
+        let to = self.to.get_mut(self.filled..self.filled + bytes.len())?;
+        to.copy_from_slice(bytes);
+        self.filled += bytes.len();
+        Some(())
+    }
+}
+
+/// The calls `execve` and `execveat`: the loader is executed, and told which program it is to load.
+pub fn exec(call: &mut Call<'_>, folder: Option<i32>, path: u64, arguments: u64, variables: u64, flags: u64) {
+    const AT_FDCWD: i32 = -100;
+    let mut name = [0; PATH];
+    let result = match system::string(path, &mut name) {
+        Ok(_) => execute(folder.unwrap_or(AT_FDCWD), &name, arguments, variables, flags),
+        Err(error) => error,
+    };
+    call.answer(result);
+}
+
+fn execute(folder: i32, name: &[u8; PATH], arguments: u64, variables: u64, flags: u64) -> i64 {
+    let (given, known) = match (count(arguments), count(variables)) {
+        (Ok(given), Ok(known)) => (given, known),
+        (Err(error), _) | (_, Err(error)) => return error,
+    };
+    // Each interpreter of a script has two words more.
+    const DEEPEST: usize = 5;
+    let Some(mut argv) = Pointers::new(given.max(1) + 2 * DEEPEST) else {
+        return error::ENOMEM;
+    };
+    let Some(mut envp) = Pointers::new(known + 1) else {
+        return error::ENOMEM;
+    };
+    let mut program = match find(folder, name, flags) {
+        Ok(program) => program,
+        Err(error) => return error,
+    };
+    let mut interpreters = [[0u8; 256]; DEEPEST];
+    let mut depth = 0;
+    let path = loop {
+        let known = match depth {
+            0 => &name[..],
+            _ => &interpreters[depth - 1][..],
+        };
+        match script(&program.head[..program.filled]) {
+            None => break known,
+            Some(_) if depth == DEEPEST => {
+                system::close(program.file);
+                return error::ELOOP;
+            }
+            Some((words, _)) => {
+                system::close(program.file);
+                interpreters[depth] = words;
+                depth += 1;
+                program = match find(-100, &words, 0) {
+                    Ok(program) => program,
+                    Err(error) => return error,
+                };
+            }
+        }
+    };
+    if let Err(why) = Elf::read(&program.head[..program.filled]) {
+        system::close(program.file);
+        return match why {
+            Unfit::Format | Unfit::Damaged => error::ENOEXEC,
+            Unfit::Machine => {
+                system::tell(&[b"postern: a program for another processor, or for 32 bits, is not served\n"]);
+                error::ENOEXEC
+            }
+        };
+    }
+    // The innermost interpreter first, as each is called by the one before.
+    for words in interpreters[..depth].iter().rev() {
+        let first = words.iter().position(|byte| *byte == 0).unwrap_or(0);
+        argv.push(words.as_ptr() as u64);
+        if words[first + 1] != 0 {
+            argv.push(words.as_ptr() as u64 + first as u64 + 1);
+        }
+    }
+    if depth > 0 {
+        argv.push(name.as_ptr() as u64);
+    }
+    let skipped = usize::from(depth > 0);
+    for index in skipped..given {
+        argv.push(system::word(arguments + 8 * index as u64).unwrap_or(0));
+    }
+    if argv.count == 0 {
+        argv.push(c"".as_ptr() as u64);
+    }
+    let mut told = [0u8; PATH + 64];
+    let mut text = Text {
+        to: &mut told,
+        filled: 0,
+    };
+    let own = start::told();
+    let length = path.iter().position(|byte| *byte == 0).unwrap_or(0);
+    let written = text.bytes(VARIABLE).is_some()
+        && write!(text, "{},{},{},", own.loader, own.agent, program.file).is_ok()
+        && text.bytes(&path[..length + 1]).is_some();
+    if !written {
+        system::close(program.file);
+        return error::ENAMETOOLONG;
+    }
+    envp.push(told.as_ptr() as u64);
+    for index in 0..known {
+        envp.push(system::word(variables + 8 * index as u64).unwrap_or(0));
+    }
+    const AT_EMPTY_PATH: u64 = 0x1000;
+    // SAFETY: what was put together stays until the kernel has read it; if the call comes back,
+    // nothing has changed.
+    let result = unsafe {
+        let loader = own.loader as u64;
+        let empty = c"".as_ptr() as u64;
+        system::call(number::EXECVEAT, [loader, empty, argv.at, envp.at, AT_EMPTY_PATH, 0])
+    };
+    system::close(program.file);
+    result
+}
+
+/// Whether a path is the kernel's link to the calling program's file.
+fn is_own_link(path: &[u8]) -> bool {
+    let Some(rest) = path.strip_prefix(b"/proc/") else {
+        return false;
+    };
+    let Some(process) = rest.strip_suffix(b"/exe") else {
+        return false;
+    };
+    // SAFETY: changes nothing.
+    let own = unsafe { system::call(number::GETPID, [0; 6]) } as u32;
+    process == b"self" || process == b"thread-self" || digits(process) == Some(own)
+}
+
+fn digits(text: &[u8]) -> Option<u32> {
+    core::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// The calls that read links: the kernel's link to the program's file leads to the loader.
+pub fn read_link(call: &mut Call<'_>, _folder: Option<i32>, path: u64, to: u64, room: u64) {
+    let mut name = [0; PATH];
+    match system::string(path, &mut name) {
+        Ok(length) if is_own_link(&name[..length]) => {
+            let file = start::program();
+            let part = &file[..file.len().min(room as usize)];
+            match system::write_program(to, part) {
+                true => call.answer(part.len() as i64),
+                false => call.answer(error::EFAULT),
+            }
+        }
+        _ => calls::pass(call, Kind::Plain),
+    }
+}
+
+/// The calls that open files.
+pub fn open(call: &mut Call<'_>, path: u64, flags: u64) {
+    let mut name = [0; PATH];
+    match system::string(path, &mut name) {
+        Ok(length) if is_own_link(&name[..length]) => {
+            let file = start::program_path();
+            // SAFETY: the kernel reads the path.
+            let result = unsafe { system::call(number::OPEN, [file, flags, 0, 0, 0, 0]) };
+            call.answer(result);
+        }
+        _ => calls::pass(call, Kind::Plain),
+    }
+}

@@ -1,0 +1,34 @@
+//! The loader of `postern interpose`: it is executed instead of a program, loads that program, and
+//! has the kernel stop each of its system calls, about which an agent is asked. It needs nothing of
+//! the machine's libraries, so that it can stand beside any program.
+//!
+//! | module | what |
+//! |---|---|
+//! | `bytes` | copies, for the compiler |
+//! | `system` | system calls of its own |
+//! | `elf`, `place` | programs' files; programs in memory, and their heap |
+//! | `thread` | what it has of each of the program's threads |
+//! | `stubs` | places from which calls are made that pass |
+//! | `trap` | the kernel's signal instead of a call |
+//! | `agent` | who is asked |
+//! | `calls`, `exec` | what becomes of a call; programs that are executed |
+//! | `start` | the beginning |
+#![no_std]
+#![no_main]
+
+mod agent;
+mod bytes;
+mod calls;
+mod elf;
+mod exec;
+mod place;
+mod start;
+mod stubs;
+mod system;
+mod thread;
+mod trap;
+
+#[panic_handler]
+fn panicked(_: &core::panic::PanicInfo<'_>) -> ! {
+    system::give_up(127, &[b"the loader failed"])
+}

@@ -1,0 +1,240 @@
+//! The beginning: the loader finds what it is to load, puts it into memory, and becomes it.
+
+use crate::elf::{Elf, HEAD, Unfit};
+use crate::exec::{self, VARIABLE};
+use crate::place::{self, Failed, Placed, heap};
+use crate::system::{self, number};
+use crate::thread::Block;
+use crate::{stubs, trap};
+use core::arch::{asm, global_asm};
+use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
+
+global_asm!(
+    ".globl _start",
+    "_start:",
+    "xor ebp, ebp",
+    "mov rdi, rsp",
+    "and rsp, -16",
+    "call {first}",
+    "ud2",
+    first = sym first,
+);
+
+/// What a loader is told: descriptors, by number.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// The loader's own file.
+    pub loader: i32,
+    /// The agent's.
+    pub agent: i32,
+}
+
+static LOADER: AtomicI32 = AtomicI32::new(-1);
+static AGENT: AtomicI32 = AtomicI32::new(-1);
+/// The program's path, where it is and how long.
+static PATH: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// What this one was told.
+pub fn told() -> Told {
+    Told {
+        loader: LOADER.load(SeqCst),
+        agent: AGENT.load(SeqCst),
+    }
+}
+
+/// The address of the program's path, which ends with a zero.
+pub fn program_path() -> u64 {
+    PATH[0].load(SeqCst)
+}
+
+/// The program's path.
+pub fn program() -> &'static [u8] {
+    let [at, length] = [PATH[0].load(SeqCst), PATH[1].load(SeqCst)];
+    // SAFETY: written once, at the beginning, in memory of the loader's own.
+    unsafe { core::slice::from_raw_parts(at as *const u8, length as usize) }
+}
+
+/// The bytes of a string.
+///
+/// # Safety
+/// It ends with a zero, and stays.
+unsafe fn bytes(at: u64) -> &'static [u8] {
+    // SAFETY: the caller's promise.
+    unsafe { core::ffi::CStr::from_ptr(at as *const core::ffi::c_char) }.to_bytes()
+}
+
+fn number(text: &mut &[u8]) -> Option<i32> {
+    let comma = text.iter().position(|byte| *byte == b',')?;
+    let number = core::str::from_utf8(&text[..comma]).ok()?.parse().ok()?;
+    *text = &text[comma + 1..];
+    Some(number)
+}
+
+/// What the kernel has put on the stack.
+struct Given {
+    /// The word that counts the arguments.
+    at: u64,
+}
+
+impl Given {
+    fn word(&self, index: usize) -> u64 {
+        // SAFETY: words of the kernel's, up to the end of the last list.
+        unsafe { (self.at as *const u64).add(index).read() }
+    }
+}
+
+extern "C" fn first(stack: u64) -> ! {
+    let given = Given { at: stack };
+    let arguments = given.word(0) as usize;
+    let variables = arguments + 2;
+    let mut told = None;
+    let mut after = variables;
+    while given.word(after) != 0 {
+        // SAFETY: strings of the kernel's.
+        let text = unsafe { bytes(given.word(after)) };
+        if told.is_none() && text.starts_with(VARIABLE) {
+            told = Some((after, text));
+        }
+        after += 1;
+    }
+    let values = after + 1;
+    let Some((place, text)) = told else {
+        system::give_up(127, &[b"the loader is started by `postern interpose`"]);
+    };
+    let mut rest = &text[VARIABLE.len()..];
+    let mut next = || number(&mut rest);
+    let (Some(loader), Some(agent), Some(file)) = (next(), next(), next()) else {
+        system::give_up(127, &[b"the loader was told something else: ", text]);
+    };
+    LOADER.store(loader, SeqCst);
+    AGENT.store(agent, SeqCst);
+    PATH[0].store(rest.as_ptr() as u64, SeqCst);
+    PATH[1].store(rest.len() as u64, SeqCst);
+    if !stubs::prepare() {
+        system::give_up(127, &[b"there is no memory for the loader"]);
+    }
+    let name = rest.rsplit(|byte| *byte == b'/').next().unwrap_or(rest);
+    // SAFETY: a name that ends with a zero, as the path does.
+    unsafe { system::call(number::PRCTL, [15, name.as_ptr() as u64, 0, 0, 0, 0]) };
+    let (main, elf) = load(file, rest, true);
+    heap::begin(main.end);
+    let mut entry = main.entry;
+    let mut base = 0;
+    if let Some((at, length)) = elf.interpreter {
+        let mut path = [0; exec::PATH];
+        let length = (length as usize).min(path.len() - 1);
+        if system::pread(file, &mut path[..length], at) != length as i64 {
+            system::give_up(127, &[rest, b": its interpreter's name cannot be read"]);
+        }
+        let end = path.iter().position(|byte| *byte == 0).unwrap_or(0);
+        match exec::find(-100, &path, 0) {
+            Ok(found) => {
+                let (interpreter, _) = load(found.file, &path[..end], false);
+                system::close(found.file);
+                (entry, base) = (interpreter.entry, interpreter.start);
+            }
+            Err(_) => system::give_up(127, &[rest, b": its interpreter is not there: ", &path[..end]]),
+        }
+    }
+    system::close(file);
+    let Some(block) = Block::take() else {
+        system::give_up(127, &[b"there is no memory for the loader"]);
+    };
+    let result = trap::begin(block);
+    if result < 0 {
+        system::give_up(
+            127,
+            &[b"the kernel does not dispatch system calls to user space: it needs Linux 5.11 or later"],
+        );
+    }
+    let lists = Lists {
+        given,
+        place,
+        values,
+    };
+    let stack = lists.rebuild(&main, elf.table.1, base);
+    // SAFETY: the program's stack is as the kernel would have made it, and nothing here is used any
+    // more.
+    unsafe {
+        asm!(
+            "mov rsp, {stack}",
+            "xor edx, edx",
+            "xor ebp, ebp",
+            "jmp {entry}",
+            stack = in(reg) stack,
+            entry = in(reg) entry,
+            options(noreturn),
+        )
+    }
+}
+
+/// Puts a file into memory.
+fn load(file: i32, path: &[u8], main: bool) -> (Placed, Elf) {
+    /// Where the kernel puts programs that may lie anywhere.
+    const USUAL: u64 = 0x5555_5555_4000;
+    let mut head = [0; HEAD];
+    let got = system::pread(file, &mut head, 0).max(0) as usize;
+    let elf = match Elf::read(&head[..got]) {
+        Ok(elf) => elf,
+        Err(Unfit::Machine) => {
+            system::give_up(126, &[path, b": a program for another processor, or for 32 bits, is not served"])
+        }
+        Err(_) => system::give_up(126, &[path, b": not a program"]),
+    };
+    let wish = if main { USUAL } else { 0 };
+    match place::place(&elf, file, wish) {
+        Ok(placed) => (placed, elf),
+        Err(Failed::Taken) => system::give_up(127, &[path, b": something lies where it has to"]),
+        Err(Failed::System(_)) => system::give_up(127, &[path, b": it cannot be mapped"]),
+    }
+}
+
+/// Arguments, variables and the kernel's values on the stack.
+struct Lists {
+    given: Given,
+    /// The variable that is the loader's.
+    place: usize,
+    /// The first of the values.
+    values: usize,
+}
+
+impl Lists {
+    /// Puts them as the program is to find them, below where they were: the stack pointer.
+    fn rebuild(&self, main: &Placed, segments: u64, base: u64) -> u64 {
+        const PHDR: u64 = 3;
+        const PHNUM: u64 = 5;
+        const BASE: u64 = 7;
+        const ENTRY: u64 = 9;
+        const EXECFN: u64 = 31;
+        let mut end = self.values;
+        while self.given.word(end) != 0 {
+            end += 2;
+        }
+        end += 2;
+        // One word fewer, from an address that is a multiple of 16.
+        let words = end - 1;
+        let stack = (self.given.at - 8 * words as u64) & !15;
+        // Far below what is used at the moment, so that nothing here is overwritten.
+        let stack = stack - (64 << 10);
+        let mut to = stack as *mut u64;
+        for index in (0..end).filter(|index| *index != self.place) {
+            let mut word = self.given.word(index);
+            if index > self.values && (index - self.values) % 2 == 1 {
+                word = match self.given.word(index - 1) {
+                    PHDR => main.table,
+                    PHNUM => segments,
+                    BASE => base,
+                    ENTRY => main.entry,
+                    EXECFN => program_path(),
+                    _ => word,
+                };
+            }
+            // SAFETY: the stack is this thread's, and grows when it is touched.
+            unsafe {
+                to.write(word);
+                to = to.add(1);
+            }
+        }
+        stack
+    }
+}

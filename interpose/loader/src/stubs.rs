@@ -1,0 +1,96 @@
+//! Places from which calls are made that an agent lets pass: a `syscall` of their own for each
+//! place in the program, and the way back.
+//!
+//! They lie behind the loader, from where the kernel lets calls pass, and are never changed once
+//! they are known to others.
+
+use crate::system::{self, map, protection};
+use crate::trap;
+use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+/// Where the kernel lets calls pass: the loader and its stubs.
+pub const OWN: u64 = 0x7e00_0000_0000;
+/// Bytes of that.
+pub const OWN_BYTES: u64 = 64 << 20;
+const START: u64 = OWN + (32 << 20);
+const END: u64 = OWN + OWN_BYTES;
+
+/// Places that are known, at most: the others get a stub at each call, until there is no room.
+const KNOWN: usize = 1 << 14;
+
+static NEXT: AtomicU64 = AtomicU64::new(START);
+static SITES: [[AtomicU64; 2]; KNOWN] = [const { [const { AtomicU64::new(0) }; 2] }; KNOWN];
+
+/// What a stub is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Kind {
+    /// The call, and back.
+    Plain = 0,
+    /// The call makes a process: its first thread is told to the kernel before it goes on.
+    Process = 1,
+    /// The same, and its maker waits: what the loader has of the maker's thread is used by both.
+    Guest = 2,
+}
+
+/// Makes room for them. False if there is none.
+pub fn prepare() -> bool {
+    let rights = protection::READ | protection::WRITE | protection::EXECUTE;
+    let flags = map::PRIVATE | map::ANONYMOUS | map::NORESERVE | map::FIXED_NOREPLACE;
+    // SAFETY: where something is, nothing is replaced.
+    unsafe { system::mmap(START, END - START, rights, flags, -1, 0) == START as i64 }
+}
+
+/// The stub for the place behind whose `syscall` the program goes on at `back`.
+pub fn stub(back: u64, kind: Kind) -> Option<u64> {
+    // Addresses of programs have the upper bits free.
+    let key = back << 2 | kind as u64;
+    let hash = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize;
+    for step in 0..16 {
+        let [site, place] = &SITES[(hash + step) % KNOWN];
+        let known = site.load(SeqCst);
+        let claimed = known == 0 && site.compare_exchange(0, key, SeqCst, SeqCst).is_ok();
+        if !claimed && site.load(SeqCst) != key {
+            continue;
+        }
+        // Two threads may both make one: either is right.
+        return match place.load(SeqCst) {
+            0 => {
+                let made = make(back, kind)?;
+                place.store(made, SeqCst);
+                Some(made)
+            }
+            made => Some(made),
+        };
+    }
+    make(back, kind)
+}
+
+fn make(back: u64, kind: Kind) -> Option<u64> {
+    const SIZE: u64 = 48;
+    let at = NEXT.fetch_add(SIZE, SeqCst);
+    if at + SIZE > END {
+        return None;
+    }
+    let mut code = [0xcc_u8; SIZE as usize];
+    match kind {
+        Kind::Plain => {
+            // syscall; jmp [rip]; back
+            code[..8].copy_from_slice(&[0x0f, 0x05, 0xff, 0x25, 0, 0, 0, 0]);
+            code[8..16].copy_from_slice(&back.to_le_bytes());
+        }
+        Kind::Process | Kind::Guest => {
+            // syscall; test rax, rax; je 1f; jmp [rip + 19]; 1: mov r11, [rip + 12];
+            // jmp [rip + 14]; back; child
+            code[..7].copy_from_slice(&[0x0f, 0x05, 0x48, 0x85, 0xc0, 0x74, 0x06]);
+            code[7..13].copy_from_slice(&[0xff, 0x25, 19, 0, 0, 0]);
+            code[13..20].copy_from_slice(&[0x4c, 0x8b, 0x1d, 12, 0, 0, 0]);
+            code[20..26].copy_from_slice(&[0xff, 0x25, 14, 0, 0, 0]);
+            code[32..40].copy_from_slice(&back.to_le_bytes());
+            code[40..48].copy_from_slice(&trap::child(kind == Kind::Guest).to_le_bytes());
+        }
+    }
+    // SAFETY: room that was just taken, and that nobody else knows.
+    unsafe { core::ptr::copy_nonoverlapping(code.as_ptr(), at as *mut u8, SIZE as usize) };
+    Some(at)
+}

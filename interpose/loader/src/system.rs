@@ -1,0 +1,201 @@
+//! System calls of the loader's own. It lies where the kernel lets them pass.
+
+use core::arch::asm;
+
+/// Linux's numbers, those that are named here.
+#[allow(missing_docs, reason = "as in the kernel's table")]
+pub mod number {
+    pub const READ: u64 = 0;
+    pub const WRITE: u64 = 1;
+    pub const OPEN: u64 = 2;
+    pub const CLOSE: u64 = 3;
+    pub const MMAP: u64 = 9;
+    pub const MPROTECT: u64 = 10;
+    pub const MUNMAP: u64 = 11;
+    pub const BRK: u64 = 12;
+    pub const RT_SIGACTION: u64 = 13;
+    pub const RT_SIGPROCMASK: u64 = 14;
+    pub const PREAD64: u64 = 17;
+    pub const GETPID: u64 = 39;
+    pub const CLONE: u64 = 56;
+    pub const FORK: u64 = 57;
+    pub const VFORK: u64 = 58;
+    pub const EXECVE: u64 = 59;
+    pub const EXIT: u64 = 60;
+    pub const FCNTL: u64 = 72;
+    pub const READLINK: u64 = 89;
+    pub const PRCTL: u64 = 157;
+    pub const ARCH_PRCTL: u64 = 158;
+    pub const EXIT_GROUP: u64 = 231;
+    pub const OPENAT: u64 = 257;
+    pub const READLINKAT: u64 = 267;
+    pub const PROCESS_VM_READV: u64 = 310;
+    pub const PROCESS_VM_WRITEV: u64 = 311;
+    pub const SECCOMP: u64 = 317;
+    pub const EXECVEAT: u64 = 322;
+    pub const IO_URING_SETUP: u64 = 425;
+    pub const CLONE3: u64 = 435;
+    pub const CLOSE_RANGE: u64 = 436;
+    pub const FACCESSAT2: u64 = 439;
+}
+
+/// Errors, as calls return them.
+#[allow(missing_docs, reason = "as in the kernel's table")]
+pub mod error {
+    pub const EPERM: i64 = -1;
+    pub const ENOENT: i64 = -2;
+    pub const E2BIG: i64 = -7;
+    pub const ENOEXEC: i64 = -8;
+    pub const ENOMEM: i64 = -12;
+    pub const EACCES: i64 = -13;
+    pub const EFAULT: i64 = -14;
+    pub const EINVAL: i64 = -22;
+    pub const ENOSYS: i64 = -38;
+    pub const ELOOP: i64 = -40;
+    pub const ENAMETOOLONG: i64 = -36;
+}
+
+/// A system call.
+///
+/// # Safety
+/// What it does to memory is nothing that anybody relies on.
+pub unsafe fn call(number: u64, arguments: [u64; 6]) -> i64 {
+    let result: i64;
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the caller's promise; the kernel changes rax, rcx and r11.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// What may be done to pages.
+pub mod protection {
+    /// They are read.
+    pub const READ: u64 = 1;
+    /// They are written.
+    pub const WRITE: u64 = 2;
+    /// They are executed.
+    pub const EXECUTE: u64 = 4;
+}
+
+/// How pages are mapped.
+pub mod map {
+    /// Stores are the process's own.
+    pub const PRIVATE: u64 = 2;
+    /// Exactly there, whatever was there.
+    pub const FIXED: u64 = 0x10;
+    /// Zeros, and no file.
+    pub const ANONYMOUS: u64 = 0x20;
+    /// Not counted before they are touched.
+    pub const NORESERVE: u64 = 0x4000;
+    /// Exactly there, if nothing is.
+    pub const FIXED_NOREPLACE: u64 = 0x10_0000;
+}
+
+/// Maps pages: their address, or an error.
+///
+/// # Safety
+/// With [`map::FIXED`], what is there is the caller's to replace.
+pub unsafe fn mmap(at: u64, bytes: u64, protection: u64, flags: u64, file: i32, offset: u64) -> i64 {
+    // SAFETY: the caller's promise.
+    unsafe { call(number::MMAP, [at, bytes, protection, flags, file as u64, offset]) }
+}
+
+/// Fresh pages of zeros somewhere, to be read and written.
+pub fn fresh(bytes: u64) -> Option<u64> {
+    let flags = map::PRIVATE | map::ANONYMOUS | map::NORESERVE;
+    // SAFETY: nothing is replaced.
+    let at = unsafe { mmap(0, bytes, protection::READ | protection::WRITE, flags, -1, 0) };
+    (at > 0).then_some(at as u64)
+}
+
+/// Reads a file from an offset: how many bytes, or an error.
+pub fn pread(file: i32, to: &mut [u8], offset: u64) -> i64 {
+    let to = (to.as_mut_ptr() as u64, to.len() as u64);
+    // SAFETY: the kernel writes into the slice.
+    unsafe { call(number::PREAD64, [file as u64, to.0, to.1, offset, 0, 0]) }
+}
+
+/// Closes a descriptor.
+pub fn close(file: i32) {
+    // SAFETY: descriptors are no memory.
+    unsafe { call(number::CLOSE, [file as u64, 0, 0, 0, 0, 0]) };
+}
+
+/// Writes a sentence to the standard error.
+pub fn tell(parts: &[&[u8]]) {
+    for part in parts {
+        let part = (part.as_ptr() as u64, part.len() as u64);
+        // SAFETY: the kernel reads the slice.
+        unsafe { call(number::WRITE, [2, part.0, part.1, 0, 0, 0]) };
+    }
+}
+
+/// Ends the process, with a sentence.
+pub fn give_up(status: u64, parts: &[&[u8]]) -> ! {
+    tell(&[b"postern: "]);
+    tell(parts);
+    tell(&[b"\n"]);
+    loop {
+        // SAFETY: nobody goes on.
+        unsafe { call(number::EXIT_GROUP, [status, 0, 0, 0, 0, 0]) };
+    }
+}
+
+/// Copies out of the program's memory, wherever that is. False if not all of it is there.
+pub fn read_program(at: u64, to: &mut [u8]) -> bool {
+    let local = [to.as_mut_ptr() as u64, to.len() as u64];
+    let remote = [at, to.len() as u64];
+    // SAFETY: the kernel writes into the slice, and reads what is there at `at`, if anything.
+    let got = unsafe {
+        let own = call(number::GETPID, [0; 6]) as u64;
+        let (local, remote) = (local.as_ptr() as u64, remote.as_ptr() as u64);
+        call(number::PROCESS_VM_READV, [own, local, 1, remote, 1, 0])
+    };
+    got == to.len() as i64
+}
+
+/// Copies into the program's memory. False if not all of it may be written.
+pub fn write_program(at: u64, from: &[u8]) -> bool {
+    let local = [from.as_ptr() as u64, from.len() as u64];
+    let remote = [at, from.len() as u64];
+    // SAFETY: the kernel reads the slice, and writes where the program's own call would have it
+    // write.
+    let got = unsafe {
+        let own = call(number::GETPID, [0; 6]) as u64;
+        let (local, remote) = (local.as_ptr() as u64, remote.as_ptr() as u64);
+        call(number::PROCESS_VM_WRITEV, [own, local, 1, remote, 1, 0])
+    };
+    got == from.len() as i64
+}
+
+/// A word of the program's.
+pub fn word(at: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    read_program(at, &mut bytes).then(|| u64::from_le_bytes(bytes))
+}
+
+/// A string of the program's, with its zero: how many bytes it has without. Errors as the kernel's.
+pub fn string(at: u64, to: &mut [u8]) -> Result<usize, i64> {
+    let mut done = 0;
+    while done < to.len() {
+        // Never over the end of a page, behind which there may be nothing.
+        let here = at + done as u64;
+        let piece = (4096 - here as usize % 4096).min(to.len() - done);
+        if !read_program(here, &mut to[done..done + piece]) {
+            return Err(error::EFAULT);
+        }
+        if let Some(zero) = to[done..done + piece].iter().position(|byte| *byte == 0) {
+            return Ok(done + zero);
+        }
+        done += piece;
+    }
+    Err(error::ENAMETOOLONG)
+}

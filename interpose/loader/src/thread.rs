@@ -1,0 +1,178 @@
+//! What the loader has of each thread of the program's: a block that the base of gs points to while
+//! the program runs, and a stack below it.
+//!
+//! The block is also where the loader's own thread-local variables end, so the base of fs points to
+//! it while the loader runs. Programs that use gs themselves are not served.
+
+use crate::system;
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::SeqCst};
+
+/// Bytes of the stack on which calls are looked at, and agents run.
+const STACK: u64 = 512 << 10;
+/// Bytes of a block with its stack, guard and thread-local variables.
+const WHOLE: u64 = STACK + (64 << 10);
+
+/// The block.
+#[repr(C, align(64))]
+pub struct Block {
+    /// Its own address, as the processor's convention for fs wants it.
+    me: u64,
+    /// The base of fs that the program has.
+    pub program_fs: AtomicU64,
+    /// The top of the stack.
+    stack: u64,
+    /// For a thread that begins: where it goes on, and the register by which it found this.
+    pub begin: AtomicU64,
+    pub ninth: AtomicU64,
+    /// What the kernel reads at each call of the program's: its calls are blocked.
+    selector: u64,
+    /// The kernel's number of the thread; 0 before it has begun.
+    thread: AtomicU32,
+    /// The next of all blocks.
+    next: AtomicPtr<Block>,
+}
+
+/// Offsets for assembly.
+pub const PROGRAM_FS: usize = offset_of!(Block, program_fs);
+pub const STACK_TOP: usize = offset_of!(Block, stack);
+pub const BEGIN: usize = offset_of!(Block, begin);
+pub const NINTH: usize = offset_of!(Block, ninth);
+pub const SELECTOR: usize = offset_of!(Block, selector);
+pub const THREAD: usize = offset_of!(Block, thread);
+
+/// The kernel blocks calls that come from elsewhere than the loader's text.
+const BLOCKED: u64 = 1;
+
+static ALL: AtomicPtr<Block> = AtomicPtr::new(core::ptr::null_mut());
+
+unsafe extern "C" {
+    /// The loader's thread-local variables, as the linker places them: the file's header.
+    static __ehdr_start: [u8; 64];
+}
+
+/// First values of thread-local variables, and how many bytes they are, with their alignment.
+fn variables() -> (u64, u64, u64, u64) {
+    const THREAD_LOCALS: u32 = 7;
+    let header = (&raw const __ehdr_start).cast::<u8>();
+    let word = |at: usize| {
+        // SAFETY: the loader's own headers, which are in its first page.
+        unsafe { header.add(at).cast::<u64>().read_unaligned() }
+    };
+    let (table, count) = (word(32) as usize, (word(56) & 0xffff) as usize);
+    for index in 0..count {
+        let at = table + index * 56;
+        if word(at) as u32 == THREAD_LOCALS {
+            return (word(at + 16), word(at + 32), word(at + 40), word(at + 48));
+        }
+    }
+    (0, 0, 0, 1)
+}
+
+impl Block {
+    /// A block for a thread that begins: one whose thread has ended, or a new one.
+    pub fn take() -> Option<&'static Block> {
+        let mut at = ALL.load(SeqCst);
+        // SAFETY: blocks stay for good.
+        while let Some(block) = unsafe { at.as_ref() } {
+            let thread = block.thread.load(SeqCst);
+            if thread != 0
+                && thread != STARTING
+                && !is_alive(thread)
+                && block.thread.compare_exchange(thread, STARTING, SeqCst, SeqCst).is_ok()
+            {
+                block.fill();
+                return Some(block);
+            }
+            at = block.next.load(SeqCst);
+        }
+        let start = system::fresh(WHOLE)?;
+        // SAFETY: pages that were just made; the lowest one becomes the guard.
+        unsafe { system::call(system::number::MPROTECT, [start, 4096, 0, 0, 0, 0]) };
+        let at = (start + WHOLE - 4096) as *mut Block;
+        let (_, _, bytes, alignment) = variables();
+        let below = bytes.next_multiple_of(alignment.max(64));
+        // SAFETY: pages that nobody else has.
+        unsafe {
+            at.write(Block {
+                me: at as u64,
+                program_fs: AtomicU64::new(0),
+                stack: (at as u64 - below) & !63,
+                begin: AtomicU64::new(0),
+                ninth: AtomicU64::new(0),
+                selector: BLOCKED,
+                thread: AtomicU32::new(STARTING),
+                next: AtomicPtr::new(core::ptr::null_mut()),
+            });
+        }
+        // SAFETY: it was just written.
+        let block: &'static Block = unsafe { &*at };
+        block.fill();
+        let mut first = ALL.load(SeqCst);
+        loop {
+            block.next.store(first, SeqCst);
+            match ALL.compare_exchange(first, at, SeqCst, SeqCst) {
+                Ok(_) => return Some(block),
+                Err(other) => first = other,
+            }
+        }
+    }
+
+    /// Thread-local variables have their first values.
+    fn fill(&self) {
+        let (from, filled, bytes, alignment) = variables();
+        let to = self.address() - bytes.next_multiple_of(alignment.max(1));
+        // SAFETY: memory below the block that its thread alone reads, which has not begun.
+        unsafe {
+            core::ptr::write_bytes(to as *mut u8, 0, bytes as usize);
+            core::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, filled as usize);
+        }
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> u64 {
+        core::ptr::from_ref(self) as u64
+    }
+
+    /// The top of its stack.
+    pub fn stack(&self) -> u64 {
+        self.stack
+    }
+
+    /// The lowest address of its stack.
+    pub fn stack_low(&self) -> u64 {
+        self.address() + 4096 - WHOLE + 4096
+    }
+
+    /// What the kernel reads at each call.
+    pub fn selector(&self) -> u64 {
+        self.address() + SELECTOR as u64
+    }
+
+    /// Its thread is the calling one.
+    pub fn is_mine(&self) {
+        const GETTID: u64 = 186;
+        // SAFETY: changes nothing.
+        let own = unsafe { system::call(GETTID, [0; 6]) };
+        self.thread.store(own as u32, SeqCst);
+    }
+
+    /// No thread came of it.
+    pub fn give_back(&self) {
+        self.thread.store(u32::MAX - 1, SeqCst);
+    }
+}
+
+/// No number of a thread: it is about to begin.
+const STARTING: u32 = u32::MAX;
+
+/// Whether the process still has a thread of this number.
+fn is_alive(thread: u32) -> bool {
+    const TGKILL: u64 = 234;
+    const NO_SUCH: i64 = -3;
+    // SAFETY: no signal is sent.
+    unsafe {
+        let own = system::call(system::number::GETPID, [0; 6]) as u64;
+        system::call(TGKILL, [own, thread.into(), 0, 0, 0, 0]) != NO_SUCH
+    }
+}

@@ -1,0 +1,247 @@
+//! Calls of the program's: the kernel stops each, and sends a signal instead, whose handler is here.
+
+use crate::calls;
+use crate::stubs::{OWN, OWN_BYTES};
+use crate::system::{self, number};
+use crate::thread::{BEGIN, Block, NINTH, PROGRAM_FS, SELECTOR, STACK_TOP};
+use core::arch::{asm, global_asm};
+
+/// What was interrupted, as the kernel puts it on the stack (`struct ucontext`).
+#[repr(C)]
+pub struct Context {
+    flags: u64,
+    link: u64,
+    stack: [u64; 3],
+    pub registers: Registers,
+    /// Signals that are blocked when the program goes on.
+    pub mask: u64,
+}
+
+/// The registers (`struct sigcontext_64`).
+#[allow(missing_docs, reason = "the processor's names")]
+#[repr(C)]
+pub struct Registers {
+    pub r8: u64,
+    pub r9: u64,
+    pub r10: u64,
+    pub r11: u64,
+    pub r12: u64,
+    pub r13: u64,
+    pub r14: u64,
+    pub r15: u64,
+    pub rdi: u64,
+    pub rsi: u64,
+    pub rbp: u64,
+    pub rbx: u64,
+    pub rdx: u64,
+    pub rax: u64,
+    pub rcx: u64,
+    pub rsp: u64,
+    pub rip: u64,
+    pub flags: u64,
+    rest: [u64; 14],
+}
+
+/// Why the signal came (`struct siginfo` of SIGSYS).
+#[repr(C)]
+pub struct Info {
+    signal: i32,
+    error: i32,
+    code: i32,
+    pad: i32,
+    address: u64,
+    call: i32,
+    machine: u32,
+}
+
+/// The signal that comes instead of a call.
+pub const SIGSYS: u64 = 31;
+/// Its bit in masks.
+pub const SIGSYS_BIT: u64 = 1 << (SIGSYS - 1);
+
+global_asm!(
+    // The handler: rdi = signal, rsi = info, rdx = context. Of registers nothing is to be kept.
+    ".globl interpose_trap",
+    "interpose_trap:",
+    "rdgsbase rax",
+    "rdfsbase rcx",
+    "mov [rax + {FS}], rcx",
+    "wrfsbase rax",
+    "mov rbx, rsp",
+    "mov rsp, [rax + {STACK}]",
+    "mov rdi, rdx",
+    "xor ebp, ebp",
+    "call {trapped}",
+    // An agent leaves the base of its window.
+    "mov rax, fs:[0]",
+    "wrgsbase rax",
+    "mov rcx, [rax + {FS}]",
+    "wrfsbase rcx",
+    "lea rsp, [rbx + 8]",
+    // What handlers of the program's return to.
+    ".globl interpose_restore",
+    "interpose_restore:",
+    "mov eax, 15",
+    "syscall",
+    // A thread begins here, with the block in r9. The one that made it goes back.
+    ".globl interpose_thread",
+    "interpose_thread:",
+    "syscall",
+    "test rax, rax",
+    "je 1f",
+    "pop r9",
+    "pop r11",
+    "lea rsp, [rsp + 128]",
+    "jmp r11",
+    "1:",
+    "wrgsbase r9",
+    "mov r11, gs:[{BEGIN}]",
+    "mov r9, gs:[{NINTH}]",
+    // A process, or a thread, goes on at r11 when its calls are blocked.
+    ".globl interpose_child",
+    "interpose_child:",
+    "lea rsp, [rsp - 128]",
+    "push r11",
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push r10",
+    "push r8",
+    "mov eax, 186",
+    "syscall",
+    "mov gs:[{THREAD}], eax",
+    "jmp 2f",
+    ".globl interpose_guest",
+    "interpose_guest:",
+    "lea rsp, [rsp - 128]",
+    "push r11",
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push r10",
+    "push r8",
+    "2:",
+    "mov edi, {DISPATCH}",
+    "mov esi, 1",
+    "mov rdx, {OWN}",
+    "mov r10d, {OWN_BYTES}",
+    "rdgsbase r8",
+    "lea r8, [r8 + {SELECTOR}]",
+    "mov eax, 157",
+    "syscall",
+    "pop r8",
+    "pop r10",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "pop r11",
+    "lea rsp, [rsp + 128]",
+    "xor eax, eax",
+    "jmp r11",
+    FS = const PROGRAM_FS,
+    STACK = const STACK_TOP,
+    BEGIN = const BEGIN,
+    NINTH = const NINTH,
+    SELECTOR = const SELECTOR,
+    THREAD = const crate::thread::THREAD,
+    DISPATCH = const DISPATCH,
+    OWN = const OWN,
+    OWN_BYTES = const OWN_BYTES,
+    trapped = sym trapped,
+);
+
+unsafe extern "C" {
+    fn interpose_trap();
+    fn interpose_restore();
+    fn interpose_thread();
+    fn interpose_child();
+    fn interpose_guest();
+}
+
+/// `PR_SET_SYSCALL_USER_DISPATCH`.
+pub const DISPATCH: u64 = 59;
+
+/// Where handlers return to.
+pub fn restore() -> u64 {
+    interpose_restore as *const () as u64
+}
+
+/// Where a thread is made.
+pub fn thread() -> u64 {
+    interpose_thread as *const () as u64
+}
+
+/// Where a process begins; a guest's maker waits.
+pub fn child(guest: bool) -> u64 {
+    let at = if guest { interpose_guest } else { interpose_child };
+    at as *const () as u64
+}
+
+/// Has the kernel stop the calling thread's calls from now on.
+pub fn begin(block: &Block) -> i64 {
+    const RESTORER: u64 = 0x0400_0000;
+    const INFO: u64 = 4;
+    const ON_STACK: u64 = 0x0800_0000;
+    block.is_mine();
+    let flags = RESTORER | INFO | ON_STACK;
+    // All other signals wait until the program goes on.
+    let action = [interpose_trap as *const () as u64, flags, restore(), u64::MAX];
+    let unblocked = SIGSYS_BIT;
+    // SAFETY: the handler is above; the block stays for good.
+    unsafe {
+        asm!("wrgsbase {}", in(reg) block.address(), options(nomem, nostack));
+        let actions = &raw const action as u64;
+        system::call(number::RT_SIGACTION, [SIGSYS, actions, 0, 8, 0, 0]);
+        let mask = &raw const unblocked as u64;
+        system::call(number::RT_SIGPROCMASK, [1, mask, 0, 8, 0, 0]);
+        system::call(number::PRCTL, [DISPATCH, 1, OWN, OWN_BYTES, block.selector(), 0])
+    }
+}
+
+/// A call of the program's, that the kernel did not make.
+pub struct Call<'a> {
+    /// Linux's number.
+    pub number: u64,
+    /// What was interrupted; the call's result goes to rax.
+    pub context: &'a mut Context,
+}
+
+impl Call<'_> {
+    /// Its arguments.
+    pub fn arguments(&self) -> [u64; 6] {
+        let r = &self.context.registers;
+        [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9]
+    }
+
+    /// It has this result, and was not made.
+    pub fn answer(&mut self, result: i64) {
+        self.context.registers.rax = result as u64;
+    }
+
+    /// It is made when the program goes on, at a place from where it passes.
+    pub fn pass(&mut self, from: u64) {
+        self.context.registers.rax = self.number;
+        self.context.registers.rip = from;
+    }
+}
+
+extern "C" fn trapped(context: *mut Context, info: *const Info) {
+    const X86_64: u32 = 0xc000_003e;
+    const BY_DISPATCH: i32 = 2;
+    // SAFETY: the kernel's, on the stack of the interrupted thread, until the handler returns.
+    let (context, info) = unsafe { (&mut *context, &*info) };
+    context.mask &= !SIGSYS_BIT;
+    if info.code != BY_DISPATCH {
+        return;
+    }
+    let mut call = Call {
+        number: info.call as u32 as u64,
+        context,
+    };
+    if info.machine != X86_64 || call.number & 0x4000_0000 != 0 {
+        // Of 32 bits: nobody sees what it means, so there is none.
+        call.answer(system::error::ENOSYS);
+        return;
+    }
+    calls::serve(&mut call);
+}
