@@ -12,6 +12,7 @@ mod doctor;
 mod ecode;
 mod filter;
 mod inspect;
+mod interpose;
 mod judgement;
 mod kernel;
 mod number;
@@ -60,6 +61,7 @@ enum Command {
     Verify(verify::Arguments),
     Inspect(inspect::Arguments),
     Run(Box<run::Arguments>),
+    Interpose(interpose::Arguments),
     Filter(Box<filter::Arguments>),
     Demux(demux::Arguments),
     Kernel(Box<kernel::Arguments>),
@@ -101,6 +103,7 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Interpose(arguments) => interpose::run(&arguments),
         Command::Filter(arguments) => filter::run(&arguments),
         Command::Demux(arguments) => demux::run(&arguments),
         Command::Kernel(arguments) => kernel::run(&arguments),

@@ -38,6 +38,9 @@ pub struct Below {
     pub stack: fn() -> (u64, u64),
     /// Nanoseconds since some moment.
     pub now: fn() -> u64,
+    /// A lock is found taken: waits a moment. Where there is one thread, it is a mistake, and the
+    /// process ends.
+    pub contended: fn(),
     /// Ends the process with a word.
     pub abandon: fn(&str) -> !,
 }

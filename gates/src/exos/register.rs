@@ -1,14 +1,15 @@
-//! How the process's thread becomes known at its first entry.
+//! How a thread becomes known at its first entry.
 
+use super::above::above;
 use super::below::below;
 use super::bulk;
-use super::control;
+use super::control::{self, MAX_THREADS};
 use super::gate::Label;
 use super::map::Mapping;
 use super::nesting;
 use super::outcome::{RawFault, Refusal};
 use super::record::MAX_NESTING;
-use super::thread::{Extra, NESTED, Thread, X87, registry};
+use super::thread::{self, Extra, NESTED, Thread, X87, registry};
 use alloc::boxed::Box;
 use alloc::vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -29,8 +30,9 @@ pub(super) fn known() -> bool {
 pub(super) fn register(thread: &Thread, _frame: u64) -> Result<(), Refusal> {
     let (low, top) = (below().stack)();
     let mut registry = registry();
-    let index = registry.threads.len();
-    if index > 0 {
+    let former = registry.threads.iter().position(|t| t.is_null());
+    let index = former.unwrap_or(registry.threads.len());
+    if index == MAX_THREADS {
         return Err(Refusal::ThreadTable);
     }
     control::open_slots(index).map_err(|_| Refusal::NoMemory)?;
@@ -63,7 +65,14 @@ pub(super) fn register(thread: &Thread, _frame: u64) -> Result<(), Refusal> {
     thread.stack_low.store(low + MARGIN, relaxed);
     thread.stack_size.store(top - low - MARGIN, relaxed);
     thread.stack_span.store(top - low - MARGIN, relaxed);
-    registry.threads.push(thread);
+    match former {
+        Some(index) => registry.threads[index] = thread,
+        None => registry.threads.push(thread),
+    }
+    drop(registry);
+    if former.is_some() {
+        (above().renew_thread)(index);
+    }
     KNOWN.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -73,8 +82,26 @@ pub(crate) fn look(_thread: &Thread) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The thread ends with the process.
+/// Nobody is known for a call alone.
 pub(super) fn leave(_thread: &Thread) {}
+
+/// Forgets the calling thread, which ends and is inside nothing.
+pub fn forget() {
+    let thread = thread::current();
+    let extra = thread.extra.swap(core::ptr::null_mut(), Ordering::Relaxed);
+    if extra.is_null() {
+        return;
+    }
+    thread.stack_span.store(0, Ordering::Relaxed);
+    thread.entry_slot.store(control::NOBODYS, Ordering::SeqCst);
+    // SAFETY: the pointer came from Box::into_raw in `register` and was just taken out of its only
+    // place.
+    let extra = unsafe { Box::from_raw(extra) };
+    if let Some(place) = registry().threads.get_mut(extra.index) {
+        *place = core::ptr::null();
+    }
+    drop(nesting::Records::take(thread));
+}
 
 impl Extra {
     /// The control stack of the gates' own (lowest usable address, top), made at first use.

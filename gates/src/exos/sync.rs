@@ -1,6 +1,7 @@
-//! What threads of a process share. A process of ExOS has one, and what interrupts it (ends of
-//! slices, exceptions) takes no lock: so a lock that is taken is a mistake, and not waited for.
+//! What threads of a process share. What interrupts a thread (ends of slices, exceptions) takes no
+//! lock; so where there is one thread, a lock that is taken is a mistake, and not waited for.
 
+use super::below::below;
 use alloc::boxed::Box;
 use core::any::Any;
 use core::cell::UnsafeCell;
@@ -48,7 +49,9 @@ impl<T> Mutex<T> {
 
     /// Takes it.
     pub fn lock(&self) -> Result<MutexGuard<'_, T>, Never<MutexGuard<'_, T>>> {
-        assert!(!self.taken.swap(true, Ordering::Acquire), "a lock is taken");
+        while self.taken.swap(true, Ordering::Acquire) {
+            (below().contended)();
+        }
         Ok(MutexGuard(self))
     }
 }
@@ -105,8 +108,8 @@ impl<T> OnceLock<T> {
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> Option<&T> {
         if !self.set.load(Ordering::Acquire) {
             let value = make();
-            // SAFETY: one thread, and what interrupts it sets nothing: nobody reads or writes it
-            // meanwhile.
+            // SAFETY: values are set before there are threads, and what interrupts sets nothing: nobody
+            // reads or writes it meanwhile.
             unsafe { *self.value.get() = Some(value) };
             self.set.store(true, Ordering::Release);
         }

@@ -49,6 +49,15 @@ impl Window {
     /// written, from the data stack to the end of the heap and of an area of the host's behind it,
     /// of which the extension is not told.
     pub fn furnish(text: &Text, heap_end: u32, area: u32) -> Result<Window, MapError> {
+        Window::with(text, heap_end, area, true)
+    }
+
+    /// The same where what is promised has its values already: others have it, too.
+    pub fn join(text: &Text, heap_end: u32, area: u32) -> Result<Window, MapError> {
+        Window::with(text, heap_end, area, false)
+    }
+
+    fn with(text: &Text, heap_end: u32, area: u32, fresh: bool) -> Result<Window, MapError> {
         let layout = text.layout();
         let end = heap_end.checked_add(area).ok_or(MapError::Taken)?;
         let whole = heap_end.is_multiple_of(PAGE) && area.is_multiple_of(PAGE);
@@ -75,7 +84,8 @@ impl Window {
             }
         }
         let filled =
-            window.put_info(layout.heap_start, heap_end, layout.stack_size) && window.put(text, 0);
+            window.put_info(layout.heap_start, heap_end, layout.stack_size)
+            && window.put(text, |at| fresh || at < layout.stack);
         if !filled {
             return Err(MapError::Refused);
         }
@@ -97,7 +107,7 @@ impl Window {
         let (start, end, _) = self.parts[3];
         (below().close)(self.at(start)..self.at(end));
         (below().promise)(self.at(start)..self.at(end))?;
-        match self.put(text, start) {
+        match self.put(text, |at| at >= start) {
             true => Ok(()),
             false => Err(MapError::Refused),
         }
@@ -171,10 +181,10 @@ impl Window {
         unsafe { memory::copy(from.as_ptr() as usize, to, from.len()) }.is_ok()
     }
 
-    /// What new windows have from an offset on. (What is not said is zero already.) False if there
-    /// are no pages.
-    fn put(&self, text: &Text, from: u32) -> bool {
-        let mut values = text.first_values().filter(|(at, _)| *at >= from);
+    /// What new windows have at some offsets. (What is not said is zero already.) False if there are
+    /// no pages.
+    fn put(&self, text: &Text, wanted: impl Fn(u32) -> bool) -> bool {
+        let mut values = text.first_values().filter(|(at, _)| wanted(*at));
         values.all(|(at, bytes)| self.copy(at, bytes))
     }
 

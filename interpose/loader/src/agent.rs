@@ -1,15 +1,80 @@
-//! Who is asked about calls.
+//! The agent: an extension in a window that all processes of a tree have, asked about each call.
+
+pub mod domain;
+pub mod engine;
+pub mod places;
+pub mod services;
+
+use crate::start;
+use crate::system;
+use crate::thread::Block;
 
 /// What it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The call is made.
-    Pass,
+    /// The call is made, with these words, which may be others than it had.
+    Pass(Asked),
     /// It is not, and has this result.
     Answer(i64),
 }
 
-/// Asks about a call.
-pub fn ask(_number: u64, _arguments: [u64; 6]) -> Verdict {
-    Verdict::Pass
+/// A call as the agent sees it, in its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Asked {
+    /// Linux's number.
+    pub number: u64,
+    /// Arguments.
+    pub arguments: [u64; 6],
+    /// What it has as its result if it is not made.
+    pub result: i64,
+}
+
+/// What an agent's function returns: the call is made.
+const PASS: u64 = 0;
+/// It has the result that the record says.
+const ANSWER: u64 = 1;
+
+/// Asks about a call. An agent that fails ends the program.
+pub fn ask(block: &Block, asked: Asked) -> Verdict {
+    let Some(agent) = domain::agent() else {
+        return Verdict::Pass(asked);
+    };
+    if !block.sits()
+        && let Err(why) = agent.seat(block)
+    {
+        system::give_up(125, &[b"the agent: ", why.as_bytes()]);
+    }
+    let at = agent.record(block);
+    agent.put(at, &asked);
+    match agent.call(at) {
+        Some(PASS) => Verdict::Pass(agent.get(at)),
+        Some(ANSWER) => Verdict::Answer(agent.get(at).result),
+        Some(_) => system::give_up(125, &[start::agent_name(), b": it said neither to pass nor to answer"]),
+        None => system::give_up(125, &[b"the agent failed: ", engine::why().as_bytes()]),
+    }
+}
+
+/// The thread ends, or its process becomes another program: what the agent has for it is free. If
+/// nothing comes of that, it is given anew.
+pub fn leave(block: &Block) {
+    if let Some(agent) = domain::agent().filter(|_| block.sits()) {
+        agent.leave();
+        places::give_back(block.place());
+        block.stands();
+    }
+}
+
+/// The thread ends.
+pub fn end(block: &Block) {
+    leave(block);
+    postern_gates::register::forget();
+}
+
+/// In a forked child: what the thread has is its parent's.
+pub fn in_child(block: &Block) {
+    if let Some(agent) = domain::agent().filter(|_| block.sits()) {
+        agent.leave();
+        block.stands();
+    }
 }

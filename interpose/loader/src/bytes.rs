@@ -1,8 +1,14 @@
-//! What compilers call for bytes: a library has these otherwise.
+//! What compilers call: a library has these otherwise. Panics end the process, so nothing is ever
+//! unwound.
 
 use core::arch::global_asm;
 
 global_asm!(
+    ".globl _Unwind_Resume",
+    ".globl rust_eh_personality",
+    "_Unwind_Resume:",
+    "rust_eh_personality:",
+    "ud2",
     ".globl memcpy",
     "memcpy:",
     "mov rax, rdi",

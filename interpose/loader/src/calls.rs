@@ -1,73 +1,126 @@
 //! What becomes of a call: the agent is asked, and calls that would take the program out of its
 //! sight are made in another way.
 
-use crate::agent::{self, Verdict};
+use crate::agent::{self, Asked, Verdict};
 use crate::exec;
 use crate::place::heap;
 use crate::stubs::{self, Kind};
 use crate::system::{self, error, number};
 use crate::thread::Block;
-use crate::trap::{self, Call, SIGSYS, SIGSYS_BIT};
+use crate::memory;
+use crate::signals;
+use crate::trap::{self, Call};
 use core::sync::atomic::Ordering::SeqCst;
 
 /// A call.
 pub fn serve(call: &mut Call<'_>) {
-    let arguments = call.arguments();
-    match agent::ask(call.number, arguments) {
+    let asked = Asked {
+        number: call.number,
+        arguments: call.arguments(),
+        result: 0,
+    };
+    match agent::ask(Block::mine(), asked) {
         Verdict::Answer(result) => call.answer(result),
-        Verdict::Pass => make(call, arguments),
+        Verdict::Pass(made) => {
+            call.number = made.number;
+            make(call, made.arguments);
+        }
     }
 }
 
-fn make(call: &mut Call<'_>, [a, b, c, d, ..]: [u64; 6]) {
+fn make(call: &mut Call<'_>, words: [u64; 6]) {
+    let [a, b, c, d, e, _] = words;
     match call.number {
-        number::CLONE => clone(call, a, b != 0),
-        number::CLONE3 => match system::word(a) {
-            // Its third word but one is the stack.
-            Some(flags) => clone(call, flags, true),
-            None => call.answer(error::EFAULT),
-        },
-        number::FORK => pass(call, Kind::Process),
-        number::VFORK => pass(call, Kind::Guest),
-        number::EXECVE => exec::exec(call, None, a, b, c, 0),
-        number::EXECVEAT => exec::exec(call, Some(a as i32), b, c, d, call.arguments()[4]),
+        number::CLONE => clone(call, a, b, words),
+        number::CLONE3 => clone3(call, words),
+        number::FORK => fork(call, words, 0),
+        number::VFORK => pass(call, words, Kind::Guest),
+        number::EXECVE => exec::exec(call, None, [a, b, c, 0]),
+        number::EXECVEAT => exec::exec(call, Some(a as i32), [b, c, d, e]),
+        number::EXIT => {
+            agent::end(Block::mine());
+            pass(call, words, Kind::Plain);
+        }
         number::BRK => call.answer(heap::brk(a) as i64),
-        number::RT_SIGACTION => signal_action(call, a, b, c, d),
-        number::RT_SIGPROCMASK => signal_mask(call, a, b, c, d),
+        number::RT_SIGACTION => signals::action(call, a, b, c, d),
+        number::RT_SIGPROCMASK => signals::mask(call, a, b, c, d),
+        number::RT_SIGSUSPEND => signals::with_mask(call, words, 0),
+        number::PPOLL => signals::with_mask(call, words, 3),
+        number::EPOLL_PWAIT | number::EPOLL_PWAIT2 => signals::with_mask(call, words, 4),
+        number::PSELECT6 => signals::with_mask_of(call, words, 5),
         number::PRCTL if a == trap::DISPATCH => call.answer(error::EINVAL),
         number::ARCH_PRCTL if a == SET_GS => call.answer(error::EPERM),
         // Calls made by its rings are seen by nobody.
         number::IO_URING_SETUP => call.answer(error::ENOSYS),
-        number::READLINK => exec::read_link(call, None, a, b, c),
-        number::READLINKAT => exec::read_link(call, Some(a as i32), b, c, d),
-        number::OPEN => exec::open(call, a, b),
-        number::OPENAT => exec::open(call, b, c),
-        _ => pass(call, Kind::Plain),
+        number::READLINK => exec::read_link(call, a, b, c, words),
+        number::READLINKAT => exec::read_link(call, b, c, d, words),
+        number::OPEN => exec::open(call, a, b, words),
+        number::OPENAT => exec::open(call, b, c, words),
+        _ => pass(call, words, Kind::Plain),
     }
 }
 
 /// `ARCH_SET_GS`.
 const SET_GS: u64 = 0x1001;
 
-/// The call is made as it stands when the program goes on.
-pub fn pass(call: &mut Call<'_>, kind: Kind) {
+/// The call is made with these words when the program goes on.
+pub fn pass(call: &mut Call<'_>, words: [u64; 6], kind: Kind) {
+    if words != call.arguments() && kind == Kind::Plain {
+        return alter(call, words);
+    }
     match stubs::stub(call.context.registers.rip, kind) {
         Some(stub) => call.pass(stub),
         None => call.answer(error::ENOMEM),
     }
 }
 
-fn clone(call: &mut Call<'_>, flags: u64, has_stack: bool) {
-    const SAME_MEMORY: u64 = 0x100;
-    const WAITS: u64 = 0x4000;
+/// The program finds its own words in the registers afterwards, as after any call: they are kept
+/// below its red zone.
+fn alter(call: &mut Call<'_>, words: [u64; 6]) {
+    let mut kept = [0; 7];
+    kept[..6].copy_from_slice(&call.arguments());
+    kept[6] = call.context.registers.rip;
+    let registers = &mut call.context.registers;
+    let Some(at) = push(registers.rsp - RED_ZONE, &kept) else {
+        return call.answer(error::EFAULT);
+    };
+    registers.rsp = at;
+    [registers.rdi, registers.rsi, registers.rdx] = [words[0], words[1], words[2]];
+    [registers.r10, registers.r8, registers.r9] = [words[3], words[4], words[5]];
+    call.pass(trap::altered());
+}
+
+/// Bytes below the stack pointer that are the program's.
+pub const RED_ZONE: u64 = 128;
+
+/// Puts words on the program's stack: where they are.
+pub fn push(below: u64, words: &[u64]) -> Option<u64> {
+    let at = below - 8 * words.len() as u64;
+    for (index, word) in words.iter().enumerate() {
+        if !system::write_program(at + 8 * index as u64, &word.to_le_bytes()) {
+            return None;
+        }
+    }
+    Some(at)
+}
+
+const SAME_MEMORY: u64 = 0x100;
+const MAKER_WAITS: u64 = 0x4000;
+
+fn clone(call: &mut Call<'_>, flags: u64, stack: u64, words: [u64; 6]) {
     if flags & SAME_MEMORY == 0 {
-        return pass(call, Kind::Process);
+        return fork(call, [flags, 0, words[2], words[3], words[4], 0], stack);
     }
-    if flags & WAITS != 0 {
-        return pass(call, Kind::Guest);
+    thread(call, flags, stack != 0, words);
+}
+
+/// Makes a thread, or a process that has the same memory.
+fn thread(call: &mut Call<'_>, flags: u64, has_stack: bool, words: [u64; 6]) {
+    if flags & MAKER_WAITS != 0 {
+        return pass(call, words, Kind::Guest);
     }
-    if !has_stack {
-        // Two threads on one stack.
+    if !has_stack || words != call.arguments() {
+        // Two threads on one stack; or an agent's words, for which there is no register.
         return call.answer(error::EINVAL);
     }
     let Some(block) = Block::take() else {
@@ -76,81 +129,57 @@ fn clone(call: &mut Call<'_>, flags: u64, has_stack: bool) {
     let registers = &mut call.context.registers;
     block.begin.store(registers.rip, SeqCst);
     block.ninth.store(registers.r9, SeqCst);
-    // Below the red zone, the maker's ninth register and its way back.
-    let at = registers.rsp - 128 - 16;
-    let mut kept = [0; 16];
-    kept[..8].copy_from_slice(&registers.r9.to_le_bytes());
-    kept[8..].copy_from_slice(&registers.rip.to_le_bytes());
-    if !system::write_program(at, &kept) {
+    let kept = [registers.r9, registers.rip];
+    let Some(at) = push(registers.rsp - RED_ZONE, &kept) else {
         block.give_back();
         return call.answer(error::EFAULT);
-    }
+    };
     registers.rsp = at;
     registers.r9 = block.address();
     call.pass(trap::thread());
 }
 
-/// Handlers come back by the loader, and never keep a call from being seen.
-fn signal_action(call: &mut Call<'_>, signal: u64, new: u64, old: u64, size: u64) {
-    const RESTORER: u64 = 0x0400_0000;
-    if size != 8 {
-        return call.answer(error::EINVAL);
+fn clone3(call: &mut Call<'_>, words: [u64; 6]) {
+    /// `struct clone_args`: flags, and the stack with its size.
+    const LARGEST: usize = 88;
+    const STACK: usize = 40;
+    let size = words[1] as usize;
+    let mut given = [0u8; LARGEST];
+    if !(64..=LARGEST).contains(&size) {
+        // No such call is known; the program takes the older one.
+        return call.answer(error::ENOSYS);
     }
-    let mut action = [0u8; 32];
-    if new != 0 && !system::read_program(new, &mut action) {
+    if !system::read_program(words[0], &mut given[..size]) {
         return call.answer(error::EFAULT);
     }
-    let mut words = [0u64; 4];
-    for (word, bytes) in words.iter_mut().zip(action.chunks_exact(8)) {
-        *word = bytes.try_into().map_or(0, u64::from_le_bytes);
+    let word = |at: usize| given[at..at + 8].try_into().map_or(0, u64::from_le_bytes);
+    let (flags, stack) = (word(0), word(STACK));
+    let top = stack.wrapping_add(word(STACK + 8));
+    if flags & SAME_MEMORY != 0 {
+        return thread(call, flags, stack != 0, words);
     }
-    words[1] |= RESTORER;
-    words[2] = trap::restore();
-    words[3] &= !SIGSYS_BIT;
-    let mut former = [0u64; 4];
-    let result = if signal == SIGSYS {
-        0
-    } else {
-        let new = if new == 0 { 0 } else { &raw const words as u64 };
-        // SAFETY: the kernel reads and writes these two.
-        unsafe {
-            let former = &raw mut former as u64;
-            system::call(number::RT_SIGACTION, [signal, new, former, 8, 0, 0])
-        }
-    };
-    if result == 0 && old != 0 {
-        for (word, bytes) in former.iter().zip(action.chunks_exact_mut(8)) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        if !system::write_program(old, &action) {
-            return call.answer(error::EFAULT);
-        }
-    }
-    call.answer(result);
+    given[STACK..STACK + 16].fill(0);
+    let words = [given.as_ptr() as u64, words[1], 0, 0, 0, 0];
+    fork(call, words, if stack == 0 { 0 } else { top });
 }
 
-/// The mask that counts is the one that the program goes on with.
-fn signal_mask(call: &mut Call<'_>, how: u64, new: u64, old: u64, size: u64) {
-    if size != 8 {
-        return call.answer(error::EINVAL);
+/// Makes a process here: what the loader has is whole in the child, too.
+fn fork(call: &mut Call<'_>, words: [u64; 6], stack: u64) {
+    let block = Block::mine();
+    memory::hold();
+    // SAFETY: the words name no stack.
+    let (result, base) = unsafe { trap::fork(call.number, words) };
+    memory::release();
+    if result == 0 {
+        if base != block.address() {
+            block.program_fs.store(base, SeqCst);
+        }
+        if stack != 0 {
+            call.context.registers.rsp = stack;
+        }
+        block.is_mine();
+        agent::in_child(block);
+        trap::block_calls(block);
     }
-    let before = call.context.mask;
-    if new != 0 {
-        let Some(mask) = system::word(new) else {
-            return call.answer(error::EFAULT);
-        };
-        // Nobody blocks these two.
-        const NEVER: u64 = 1 << 8 | 1 << 18 | SIGSYS_BIT;
-        let mask = match how {
-            0 => before | mask,
-            1 => before & !mask,
-            2 => mask,
-            _ => return call.answer(error::EINVAL),
-        };
-        call.context.mask = mask & !NEVER;
-    }
-    if old != 0 && !system::write_program(old, &before.to_le_bytes()) {
-        return call.answer(error::EFAULT);
-    }
-    call.answer(0);
+    call.answer(result);
 }

@@ -4,6 +4,7 @@
 use crate::elf::{Elf, HEAD, Unfit};
 use crate::system::{self, error, number};
 use crate::stubs::Kind;
+use crate::thread::Block;
 use crate::{calls, start, trap::Call};
 use core::fmt::Write;
 
@@ -142,8 +143,9 @@ impl Text<'_> {
 }
 
 /// The calls `execve` and `execveat`: the loader is executed, and told which program it is to load.
-pub fn exec(call: &mut Call<'_>, folder: Option<i32>, path: u64, arguments: u64, variables: u64, flags: u64) {
+pub fn exec(call: &mut Call<'_>, folder: Option<i32>, words: [u64; 4]) {
     const AT_FDCWD: i32 = -100;
+    let [path, arguments, variables, flags] = words;
     let mut name = [0; PATH];
     let result = match system::string(path, &mut name) {
         Ok(_) => execute(folder.unwrap_or(AT_FDCWD), &name, arguments, variables, flags),
@@ -229,7 +231,12 @@ fn execute(folder: i32, name: &[u8; PATH], arguments: u64, variables: u64, flags
     let own = start::told();
     let length = path.iter().position(|byte| *byte == 0).unwrap_or(0);
     let written = text.bytes(VARIABLE).is_some()
-        && write!(text, "{},{},{},", own.loader, own.agent, program.file).is_ok()
+        && write!(
+            text,
+            "{},{},{},{},{},{},",
+            own.loader, own.agent, own.window, own.output, own.alive, program.file
+        )
+        .is_ok()
         && text.bytes(&path[..length + 1]).is_some();
     if !written {
         system::close(program.file);
@@ -237,9 +244,17 @@ fn execute(folder: i32, name: &[u8; PATH], arguments: u64, variables: u64, flags
     }
     envp.push(told.as_ptr() as u64);
     for index in 0..known {
-        envp.push(system::word(variables + 8 * index as u64).unwrap_or(0));
+        let variable = system::word(variables + 8 * index as u64).unwrap_or(0);
+        let mut start = [0; VARIABLE.len()];
+        let own = system::read_program(variable, &mut start) && start == VARIABLE;
+        if !own {
+            envp.push(variable);
+        }
     }
     const AT_EMPTY_PATH: u64 = 0x1000;
+    if crate::agent::domain::agent().is_some() {
+        crate::agent::leave(Block::mine());
+    }
     // SAFETY: what was put together stays until the kernel has read it; if the call comes back,
     // nothing has changed.
     let result = unsafe {
@@ -249,6 +264,28 @@ fn execute(folder: i32, name: &[u8; PATH], arguments: u64, variables: u64, flags
     };
     system::close(program.file);
     result
+}
+
+/// Executes the first program of a tree, with lists that begin there; of the variables, the
+/// loader's own is left out. An error, if it comes back.
+pub fn by_path(path: &[u8], arguments: u64, variables: u64) -> i64 {
+    let mut name = [0; PATH];
+    match name.get_mut(..path.len()) {
+        Some(to) if path.len() < PATH => to.copy_from_slice(path),
+        _ => return error::ENAMETOOLONG,
+    }
+    execute(-100, &name, arguments, variables, 0)
+}
+
+/// An error of [`by_path`] in words.
+pub fn sentence(error: i64) -> &'static [u8] {
+    match error {
+        error::ENOENT => b": no such program",
+        error::EACCES => b": it may not be executed, or not be read",
+        error::ENOEXEC => b": not a program of this machine's",
+        error::ELOOP => b": too many scripts that interpret each other",
+        _ => b": it cannot be executed",
+    }
 }
 
 /// Whether a path is the kernel's link to the calling program's file.
@@ -269,7 +306,7 @@ fn digits(text: &[u8]) -> Option<u32> {
 }
 
 /// The calls that read links: the kernel's link to the program's file leads to the loader.
-pub fn read_link(call: &mut Call<'_>, _folder: Option<i32>, path: u64, to: u64, room: u64) {
+pub fn read_link(call: &mut Call<'_>, path: u64, to: u64, room: u64, words: [u64; 6]) {
     let mut name = [0; PATH];
     match system::string(path, &mut name) {
         Ok(length) if is_own_link(&name[..length]) => {
@@ -280,12 +317,12 @@ pub fn read_link(call: &mut Call<'_>, _folder: Option<i32>, path: u64, to: u64, 
                 false => call.answer(error::EFAULT),
             }
         }
-        _ => calls::pass(call, Kind::Plain),
+        _ => calls::pass(call, words, Kind::Plain),
     }
 }
 
 /// The calls that open files.
-pub fn open(call: &mut Call<'_>, path: u64, flags: u64) {
+pub fn open(call: &mut Call<'_>, path: u64, flags: u64, words: [u64; 6]) {
     let mut name = [0; PATH];
     match system::string(path, &mut name) {
         Ok(length) if is_own_link(&name[..length]) => {
@@ -294,6 +331,6 @@ pub fn open(call: &mut Call<'_>, path: u64, flags: u64) {
             let result = unsafe { system::call(number::OPEN, [file, flags, 0, 0, 0, 0]) };
             call.answer(result);
         }
-        _ => calls::pass(call, Kind::Plain),
+        _ => calls::pass(call, words, Kind::Plain),
     }
 }

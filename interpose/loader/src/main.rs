@@ -11,17 +11,21 @@
 //! | `stubs` | places from which calls are made that pass |
 //! | `trap` | the kernel's signal instead of a call |
 //! | `agent` | who is asked |
-//! | `calls`, `exec` | what becomes of a call; programs that are executed |
+//! | `calls`, `signals`, `exec` | what becomes of a call; of those about signals; programs that are executed |
 //! | `start` | the beginning |
 #![no_std]
 #![no_main]
+
+extern crate alloc;
 
 mod agent;
 mod bytes;
 mod calls;
 mod elf;
 mod exec;
+mod memory;
 mod place;
+mod signals;
 mod start;
 mod stubs;
 mod system;

@@ -1,11 +1,13 @@
 //! The beginning: the loader finds what it is to load, puts it into memory, and becomes it.
 
+use crate::agent::domain;
 use crate::elf::{Elf, HEAD, Unfit};
 use crate::exec::{self, VARIABLE};
 use crate::place::{self, Failed, Placed, heap};
 use crate::system::{self, number};
 use crate::thread::Block;
 use crate::{stubs, trap};
+use alloc::string::String;
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
 
@@ -27,18 +29,32 @@ pub struct Told {
     pub loader: i32,
     /// The agent's.
     pub agent: i32,
+    /// What its window has.
+    pub window: i32,
+    /// Where it prints.
+    pub output: i32,
+    /// Open for as long as a process of the tree lives.
+    pub alive: i32,
 }
 
-static LOADER: AtomicI32 = AtomicI32::new(-1);
-static AGENT: AtomicI32 = AtomicI32::new(-1);
+/// Instead of an open file: the program is found by its path.
+const BY_PATH: i32 = -1;
+/// No program: the agent says its last words.
+const LAST_WORDS: i32 = -2;
+
+static TOLD: [AtomicI32; 5] = [const { AtomicI32::new(-1) }; 5];
 /// The program's path, where it is and how long.
 static PATH: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// What this one was told.
 pub fn told() -> Told {
+    let [loader, agent, window, output, alive] = [0, 1, 2, 3, 4].map(|at| TOLD[at].load(SeqCst));
     Told {
-        loader: LOADER.load(SeqCst),
-        agent: AGENT.load(SeqCst),
+        loader,
+        agent,
+        window,
+        output,
+        alive,
     }
 }
 
@@ -87,31 +103,53 @@ extern "C" fn first(stack: u64) -> ! {
     let given = Given { at: stack };
     let arguments = given.word(0) as usize;
     let variables = arguments + 2;
-    let mut told = None;
+    let mut variable = None;
     let mut after = variables;
     while given.word(after) != 0 {
         // SAFETY: strings of the kernel's.
         let text = unsafe { bytes(given.word(after)) };
-        if told.is_none() && text.starts_with(VARIABLE) {
-            told = Some((after, text));
+        if variable.is_none() && text.starts_with(VARIABLE) {
+            variable = Some((after, text));
         }
         after += 1;
     }
     let values = after + 1;
-    let Some((place, text)) = told else {
+    let Some((place, text)) = variable else {
         system::give_up(127, &[b"the loader is started by `postern interpose`"]);
     };
     let mut rest = &text[VARIABLE.len()..];
-    let mut next = || number(&mut rest);
-    let (Some(loader), Some(agent), Some(file)) = (next(), next(), next()) else {
+    for told in &TOLD {
+        match number(&mut rest) {
+            Some(number) => told.store(number, SeqCst),
+            None => system::give_up(127, &[b"the loader was told something else: ", text]),
+        }
+    }
+    let Some(file) = number(&mut rest) else {
         system::give_up(127, &[b"the loader was told something else: ", text]);
     };
-    LOADER.store(loader, SeqCst);
-    AGENT.store(agent, SeqCst);
+    let Told { agent, window, .. } = told();
     PATH[0].store(rest.as_ptr() as u64, SeqCst);
     PATH[1].store(rest.len() as u64, SeqCst);
     if !stubs::prepare() {
         system::give_up(127, &[b"there is no memory for the loader"]);
+    }
+    if file == BY_PATH {
+        let list = |index: usize| stack + 8 * index as u64;
+        // The variables behind the loader's own are the program's.
+        let error = exec::by_path(rest, list(1), list(variables));
+        system::give_up(if error == system::error::ENOENT { 127 } else { 126 }, &[rest, exec::sentence(error)]);
+    }
+    let Some(block) = Block::take() else {
+        system::give_up(127, &[b"there is no memory for the loader"]);
+    };
+    trap::sit(block);
+    block.is_mine();
+    if let Err(why) = agent_of(agent, window) {
+        system::give_up(125, &[b"the agent: ", why.as_bytes()]);
+    }
+    if file == LAST_WORDS {
+        domain::last_words();
+        system::end(0);
     }
     let name = rest.rsplit(|byte| *byte == b'/').next().unwrap_or(rest);
     // SAFETY: a name that ends with a zero, as the path does.
@@ -137,9 +175,6 @@ extern "C" fn first(stack: u64) -> ! {
         }
     }
     system::close(file);
-    let Some(block) = Block::take() else {
-        system::give_up(127, &[b"there is no memory for the loader"]);
-    };
     let result = trap::begin(block);
     if result < 0 {
         system::give_up(
@@ -153,6 +188,7 @@ extern "C" fn first(stack: u64) -> ! {
         values,
     };
     let stack = lists.rebuild(&main, elf.table.1, base);
+    trap::rise(block);
     // SAFETY: the program's stack is as the kernel would have made it, and nothing here is used any
     // more.
     unsafe {
@@ -166,6 +202,26 @@ extern "C" fn first(stack: u64) -> ! {
             options(noreturn),
         )
     }
+}
+
+/// Loads the agent.
+fn agent_of(file: i32, window: i32) -> Result<(), String> {
+    const LSEEK: u64 = 8;
+    // SAFETY: the file is the tree's own; its bytes are mapped anew, and not changed by anybody.
+    let bytes = unsafe {
+        let length = system::call(LSEEK, [file as u64, 0, 2, 0, 0, 0]);
+        let at = system::mmap(0, length.max(1) as u64, 1, 2, file, 0);
+        if at < 0 {
+            return Err(String::from("its file cannot be mapped"));
+        }
+        core::slice::from_raw_parts(at as *const u8, length as usize)
+    };
+    domain::begin(bytes, window)
+}
+
+/// What the agent is called.
+pub fn agent_name() -> &'static [u8] {
+    b"the agent"
 }
 
 /// Puts a file into memory.

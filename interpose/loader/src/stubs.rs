@@ -27,10 +27,9 @@ static SITES: [[AtomicU64; 2]; KNOWN] = [const { [const { AtomicU64::new(0) }; 2
 pub enum Kind {
     /// The call, and back.
     Plain = 0,
-    /// The call makes a process: its first thread is told to the kernel before it goes on.
-    Process = 1,
-    /// The same, and its maker waits: what the loader has of the maker's thread is used by both.
-    Guest = 2,
+    /// The call makes a process whose maker waits, and whose calls are to be stopped: what the
+    /// loader has of the maker's thread is used by both.
+    Guest = 1,
 }
 
 /// Makes room for them. False if there is none.
@@ -44,7 +43,7 @@ pub fn prepare() -> bool {
 /// The stub for the place behind whose `syscall` the program goes on at `back`.
 pub fn stub(back: u64, kind: Kind) -> Option<u64> {
     // Addresses of programs have the upper bits free.
-    let key = back << 2 | kind as u64;
+    let key = back << 1 | kind as u64;
     let hash = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize;
     for step in 0..16 {
         let [site, place] = &SITES[(hash + step) % KNOWN];
@@ -79,7 +78,7 @@ fn make(back: u64, kind: Kind) -> Option<u64> {
             code[..8].copy_from_slice(&[0x0f, 0x05, 0xff, 0x25, 0, 0, 0, 0]);
             code[8..16].copy_from_slice(&back.to_le_bytes());
         }
-        Kind::Process | Kind::Guest => {
+        Kind::Guest => {
             // syscall; test rax, rax; je 1f; jmp [rip + 19]; 1: mov r11, [rip + 12];
             // jmp [rip + 14]; back; child
             code[..7].copy_from_slice(&[0x0f, 0x05, 0x48, 0x85, 0xc0, 0x74, 0x06]);
@@ -87,7 +86,7 @@ fn make(back: u64, kind: Kind) -> Option<u64> {
             code[13..20].copy_from_slice(&[0x4c, 0x8b, 0x1d, 12, 0, 0, 0]);
             code[20..26].copy_from_slice(&[0xff, 0x25, 14, 0, 0, 0]);
             code[32..40].copy_from_slice(&back.to_le_bytes());
-            code[40..48].copy_from_slice(&trap::child(kind == Kind::Guest).to_le_bytes());
+            code[40..48].copy_from_slice(&trap::guest().to_le_bytes());
         }
     }
     // SAFETY: room that was just taken, and that nobody else knows.

@@ -15,6 +15,7 @@ pub mod number {
     pub const BRK: u64 = 12;
     pub const RT_SIGACTION: u64 = 13;
     pub const RT_SIGPROCMASK: u64 = 14;
+    pub const RT_SIGRETURN: u64 = 15;
     pub const PREAD64: u64 = 17;
     pub const GETPID: u64 = 39;
     pub const CLONE: u64 = 56;
@@ -26,9 +27,13 @@ pub mod number {
     pub const READLINK: u64 = 89;
     pub const PRCTL: u64 = 157;
     pub const ARCH_PRCTL: u64 = 158;
+    pub const RT_SIGSUSPEND: u64 = 130;
     pub const EXIT_GROUP: u64 = 231;
     pub const OPENAT: u64 = 257;
     pub const READLINKAT: u64 = 267;
+    pub const PSELECT6: u64 = 270;
+    pub const PPOLL: u64 = 271;
+    pub const EPOLL_PWAIT: u64 = 281;
     pub const PROCESS_VM_READV: u64 = 310;
     pub const PROCESS_VM_WRITEV: u64 = 311;
     pub const SECCOMP: u64 = 317;
@@ -36,6 +41,7 @@ pub mod number {
     pub const IO_URING_SETUP: u64 = 425;
     pub const CLONE3: u64 = 435;
     pub const CLOSE_RANGE: u64 = 436;
+    pub const EPOLL_PWAIT2: u64 = 441;
     pub const FACCESSAT2: u64 = 439;
 }
 
@@ -132,9 +138,28 @@ pub fn close(file: i32) {
 /// Writes a sentence to the standard error.
 pub fn tell(parts: &[&[u8]]) {
     for part in parts {
-        let part = (part.as_ptr() as u64, part.len() as u64);
+        write(2, part);
+    }
+}
+
+/// Writes all of a slice, if it can be written.
+pub fn write(file: i32, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        let part = (bytes.as_ptr() as u64, bytes.len() as u64);
         // SAFETY: the kernel reads the slice.
-        unsafe { call(number::WRITE, [2, part.0, part.1, 0, 0, 0]) };
+        let done = unsafe { call(number::WRITE, [file as u64, part.0, part.1, 0, 0, 0]) };
+        if done <= 0 {
+            return;
+        }
+        bytes = &bytes[done as usize..];
+    }
+}
+
+/// Ends the process.
+pub fn end(status: u64) -> ! {
+    loop {
+        // SAFETY: nobody goes on.
+        unsafe { call(number::EXIT_GROUP, [status, 0, 0, 0, 0, 0]) };
     }
 }
 
@@ -143,10 +168,7 @@ pub fn give_up(status: u64, parts: &[&[u8]]) -> ! {
     tell(&[b"postern: "]);
     tell(parts);
     tell(&[b"\n"]);
-    loop {
-        // SAFETY: nobody goes on.
-        unsafe { call(number::EXIT_GROUP, [status, 0, 0, 0, 0, 0]) };
-    }
+    end(status)
 }
 
 /// Copies out of the program's memory, wherever that is. False if not all of it is there.

@@ -31,6 +31,8 @@ pub struct Block {
     thread: AtomicU32,
     /// The next of all blocks.
     next: AtomicPtr<Block>,
+    /// Which data stack of the agent's the thread has, and one more; 0 is none.
+    place: AtomicU32,
 }
 
 /// Offsets for assembly.
@@ -103,6 +105,7 @@ impl Block {
                 selector: BLOCKED,
                 thread: AtomicU32::new(STARTING),
                 next: AtomicPtr::new(core::ptr::null_mut()),
+                place: AtomicU32::new(0),
             });
         }
         // SAFETY: it was just written.
@@ -127,6 +130,36 @@ impl Block {
             core::ptr::write_bytes(to as *mut u8, 0, bytes as usize);
             core::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, filled as usize);
         }
+    }
+
+    /// The calling thread's, while the loader runs.
+    pub fn mine() -> &'static Block {
+        let at: u64;
+        // SAFETY: the base of fs is a block's then, whose first word is its address.
+        unsafe {
+            core::arch::asm!("mov {}, fs:[0]", out(reg) at, options(nostack, readonly, preserves_flags));
+            &*(at as *const Block)
+        }
+    }
+
+    /// The thread has this data stack of the agent's.
+    pub fn sit(&self, place: usize) {
+        self.place.store(place as u32 + 1, SeqCst);
+    }
+
+    /// Which one it has.
+    pub fn place(&self) -> usize {
+        self.place.load(SeqCst).wrapping_sub(1) as usize
+    }
+
+    /// Whether it has one.
+    pub fn sits(&self) -> bool {
+        self.place.load(SeqCst) != 0
+    }
+
+    /// It has none.
+    pub fn stands(&self) {
+        self.place.store(0, SeqCst);
     }
 
     /// Where it is.
@@ -155,6 +188,11 @@ impl Block {
         // SAFETY: changes nothing.
         let own = unsafe { system::call(GETTID, [0; 6]) };
         self.thread.store(own as u32, SeqCst);
+    }
+
+    /// The thread's number.
+    pub fn thread(&self) -> u32 {
+        self.thread.load(SeqCst)
     }
 
     /// No thread came of it.

@@ -97,9 +97,7 @@ global_asm!(
     "wrgsbase r9",
     "mov r11, gs:[{BEGIN}]",
     "mov r9, gs:[{NINTH}]",
-    // A process, or a thread, goes on at r11 when its calls are blocked.
-    ".globl interpose_child",
-    "interpose_child:",
+    // It goes on at r11 when its calls are blocked.
     "lea rsp, [rsp - 128]",
     "push r11",
     "push rdi",
@@ -138,6 +136,38 @@ global_asm!(
     "lea rsp, [rsp + 128]",
     "xor eax, eax",
     "jmp r11",
+    // A call with other words than it had, which are on the stack, with the way back.
+    ".globl interpose_altered",
+    "interpose_altered:",
+    "syscall",
+    "pop rdi",
+    "pop rsi",
+    "pop rdx",
+    "pop r10",
+    "pop r8",
+    "pop r9",
+    "pop r11",
+    "lea rsp, [rsp + 128]",
+    "jmp r11",
+    // A process is made, for the loader: rdi = number, rsi = two arguments. The child's result in
+    // rdx is the base of fs that it was given.
+    ".globl interpose_fork",
+    "interpose_fork:",
+    "push rbx",
+    "push rbp",
+    "mov rbx, fs:[0]",
+    "mov rax, rdi",
+    "mov rdi, [rsi]",
+    "mov rdx, [rsi + 16]",
+    "mov r10, [rsi + 24]",
+    "mov r8, [rsi + 32]",
+    "mov rsi, [rsi + 8]",
+    "syscall",
+    "rdfsbase rdx",
+    "wrfsbase rbx",
+    "pop rbp",
+    "pop rbx",
+    "ret",
     FS = const PROGRAM_FS,
     STACK = const STACK_TOP,
     BEGIN = const BEGIN,
@@ -154,8 +184,9 @@ unsafe extern "C" {
     fn interpose_trap();
     fn interpose_restore();
     fn interpose_thread();
-    fn interpose_child();
     fn interpose_guest();
+    fn interpose_altered();
+    fn interpose_fork();
 }
 
 /// `PR_SET_SYSCALL_USER_DISPATCH`.
@@ -171,31 +202,83 @@ pub fn thread() -> u64 {
     interpose_thread as *const () as u64
 }
 
-/// Where a process begins; a guest's maker waits.
-pub fn child(guest: bool) -> u64 {
-    let at = if guest { interpose_guest } else { interpose_child };
-    at as *const () as u64
+/// Where a process begins whose maker waits for it.
+pub fn guest() -> u64 {
+    interpose_guest as *const () as u64
 }
 
-/// Has the kernel stop the calling thread's calls from now on.
+/// Where calls are made that have other words than they had.
+pub fn altered() -> u64 {
+    interpose_altered as *const () as u64
+}
+
+/// Makes a process that has a copy of this one's memory, by this call. The result, and the base of
+/// fs that a child was given.
+///
+/// # Safety
+/// The child has no other stack.
+pub unsafe fn fork(number: u64, arguments: [u64; 6]) -> (i64, u64) {
+    let (result, base): (i64, u64);
+    // SAFETY: the caller's promise; the function keeps what C's convention has it keep.
+    unsafe {
+        asm!(
+            "call {fork}",
+            fork = sym interpose_fork,
+            in("rdi") number,
+            in("rsi") arguments.as_ptr(),
+            lateout("rax") result,
+            lateout("rdx") base,
+            clobber_abi("C"),
+        );
+    }
+    (result, base)
+}
+
+/// The calling thread has this block: the loader's own variables, and the program's.
+pub fn sit(block: &Block) {
+    // SAFETY: the block stays for good.
+    unsafe {
+        asm!(
+            "wrfsbase {0}", "wrgsbase {0}", in(reg) block.address(),
+            options(nomem, nostack, preserves_flags)
+        );
+    }
+}
+
+/// The program begins with no base of fs.
+pub fn rise(block: &Block) {
+    // SAFETY: nothing of the loader's follows.
+    unsafe {
+        asm!(
+            "wrgsbase {0}", "wrfsbase {1}", in(reg) block.address(), in(reg) 0u64,
+            options(nomem, nostack, preserves_flags)
+        );
+    }
+}
+
+/// The process's first thread begins.
 pub fn begin(block: &Block) -> i64 {
     const RESTORER: u64 = 0x0400_0000;
     const INFO: u64 = 4;
     const ON_STACK: u64 = 0x0800_0000;
-    block.is_mine();
     let flags = RESTORER | INFO | ON_STACK;
     // All other signals wait until the program goes on.
     let action = [interpose_trap as *const () as u64, flags, restore(), u64::MAX];
     let unblocked = SIGSYS_BIT;
     // SAFETY: the handler is above; the block stays for good.
     unsafe {
-        asm!("wrgsbase {}", in(reg) block.address(), options(nomem, nostack));
         let actions = &raw const action as u64;
         system::call(number::RT_SIGACTION, [SIGSYS, actions, 0, 8, 0, 0]);
         let mask = &raw const unblocked as u64;
         system::call(number::RT_SIGPROCMASK, [1, mask, 0, 8, 0, 0]);
-        system::call(number::PRCTL, [DISPATCH, 1, OWN, OWN_BYTES, block.selector(), 0])
     }
+    block_calls(block)
+}
+
+/// The kernel stops the calling thread's calls from now on.
+pub fn block_calls(block: &Block) -> i64 {
+    // SAFETY: the block stays for good.
+    unsafe { system::call(number::PRCTL, [DISPATCH, 1, OWN, OWN_BYTES, block.selector(), 0]) }
 }
 
 /// A call of the program's, that the kernel did not make.

@@ -30,6 +30,7 @@ pub(super) static BELOW: Below = Below {
     close,
     stack: trusted::stack,
     now,
+    contended: || abandon("a lock is taken"),
     abandon,
 };
 

@@ -1,0 +1,61 @@
+//! `postern interpose`: unmodified programs whose system calls an extension sees first.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+
+use clap::Args;
+use postern_interpose::Interposer;
+
+use crate::output::{Failure, Outcome};
+
+/// Run a program, and hand each of its system calls to an extension.
+#[derive(Args)]
+#[command(
+    override_usage = "postern interpose [OPTIONS] AGENT [ARGUMENTS OF THE AGENT] -- PROGRAM [ARGUMENTS]",
+    after_help = "\
+The agent sees each system call of the program and of all its children before it is made: it lets it pass, changes it,
+or answers instead of the kernel. It runs in the program's own process, in a window that all these processes have.
+
+This is no boundary: a program that means to can go around its agent. Not seen: what programs ask of the vDSO (the
+time), sigreturn, and what a process has done before it was executed.
+
+Exit status: the program's own; 128 and its number if a signal ended it; 125 if the agent fails, 126 if the program
+cannot be served, 127 if there is none.
+
+Example:
+  postern interpose count.px -- make -j2"
+)]
+pub struct Arguments {
+    /// What the agent prints goes to this file (default: stderr)
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The agent's extension file
+    agent: PathBuf,
+    /// The agent's own arguments
+    #[arg(allow_hyphen_values = true, value_name = "ARGUMENTS OF THE AGENT")]
+    arguments: Vec<OsString>,
+    /// The program with its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let mut interposer = Interposer::new(&arguments.agent);
+    for argument in &arguments.arguments {
+        interposer = interposer.argument(argument);
+    }
+    if let Some(path) = &arguments.output {
+        let file = File::create(path);
+        let file = file.map_err(|error| Failure::unusable(format!("{}: {error}", path.display())))?;
+        interposer = interposer.output(file);
+    }
+    let Some((program, rest)) = arguments.program.split_first() else {
+        return Err(Failure::unusable("which program?"));
+    };
+    let status = interposer.run(program, rest);
+    let status = status.map_err(|error| Failure::unusable(error.to_string()))?;
+    let of_signal = status.signal().map_or(1, |signal| 128 + signal);
+    Ok(status.code().unwrap_or(of_signal) as u8)
+}

@@ -1,0 +1,60 @@
+//! Files that all processes of a tree have, by number.
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::io::fcntl_dupfd_cloexec;
+use std::io::Write;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// Numbers from here on are asked for, so that programs find the low ones free.
+const HIGH: i32 = 900;
+
+/// The loader.
+static LOADER: &[u8] = include_bytes!(env!("POSTERN_LOADER"));
+
+/// The same file by a high number.
+pub fn high(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
+    let high = fcntl_dupfd_cloexec(file, HIGH).or_else(|_| fcntl_dupfd_cloexec(file, 3))?;
+    Ok(high)
+}
+
+/// A file of these bytes, which nobody changes.
+pub fn fixed(name: &str, bytes: &[u8]) -> std::io::Result<OwnedFd> {
+    let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let mut file = std::fs::File::from(file);
+    file.write_all(bytes)?;
+    let all = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+    fcntl_add_seals(&file, all)?;
+    Ok(file.into())
+}
+
+/// The loader's file.
+pub fn loader() -> std::io::Result<OwnedFd> {
+    fixed("postern-loader", LOADER)
+}
+
+/// Where the agent's arguments lie in the tree's file: their length, then each with a zero. As
+/// `loader/src/agent/places.rs` has it.
+const ARGUMENTS: usize = 8 << 10;
+const END: usize = 64 << 10;
+
+/// The file that the agent's window is in, with its arguments. `None` if they are too long.
+pub fn window<'a>(
+    arguments: impl Iterator<Item = &'a [u8]>,
+) -> std::io::Result<Option<OwnedFd>> {
+    let mut words = Vec::new();
+    for argument in arguments {
+        words.extend(argument);
+        words.push(0);
+    }
+    if ARGUMENTS + 4 + words.len() > END {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; ARGUMENTS];
+    bytes.extend((words.len() as u32).to_le_bytes());
+    bytes.extend(words);
+    bytes.resize(END, 0);
+    let file = memfd_create("postern-agent", MemfdFlags::CLOEXEC)?;
+    let mut file = std::fs::File::from(file);
+    file.write_all(&bytes)?;
+    Ok(Some(file.into()))
+}

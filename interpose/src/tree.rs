@@ -1,0 +1,162 @@
+//! A program with all its children, under one agent.
+
+use crate::{files, trusted};
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use thiserror::Error;
+
+/// The variable by which a loader is told what to do, as `loader/src/exec.rs` has it.
+const VARIABLE: &str = "POSTERN_INTERPOSE";
+
+/// Why a program was not run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum InterposeError {
+    /// The agent's file.
+    #[error("{0}: {1}")]
+    Agent(PathBuf, #[source] std::io::Error),
+    /// There is no such program, or it may not be executed.
+    #[error("{0:?}: no such program in $PATH")]
+    Missing(OsString),
+    /// What the agent is told.
+    #[error("the agent's arguments are longer than 56 KiB")]
+    Arguments,
+    /// A file for the tree.
+    #[error("cannot {0}: {1}")]
+    System(&'static str, #[source] std::io::Error),
+}
+
+/// Programs to be run under an agent.
+#[derive(Debug)]
+pub struct Interposer {
+    agent: PathBuf,
+    arguments: Vec<OsString>,
+    output: Option<OwnedFd>,
+}
+
+/// What a loader is to do instead of loading an open file: find the program by its path, or let the
+/// agent say its last words.
+const BY_PATH: i32 = -1;
+const LAST_WORDS: i32 = -2;
+
+/// What every loader of a tree is told, by number.
+struct Tree {
+    loader: OwnedFd,
+    agent: OwnedFd,
+    window: OwnedFd,
+    output: OwnedFd,
+}
+
+fn system(what: &'static str) -> impl Fn(std::io::Error) -> InterposeError {
+    move |error| InterposeError::System(what, error)
+}
+
+impl Interposer {
+    /// With this agent.
+    pub fn new(agent: impl Into<PathBuf>) -> Interposer {
+        Interposer {
+            agent: agent.into(),
+            arguments: Vec::new(),
+            output: None,
+        }
+    }
+
+    /// Gives the agent one more argument.
+    pub fn argument(mut self, argument: impl Into<OsString>) -> Interposer {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// What the agent prints goes there, instead of the standard error.
+    pub fn output(mut self, file: impl Into<OwnedFd>) -> Interposer {
+        self.output = Some(file.into());
+        self
+    }
+
+    /// Runs a program, found as shells do, and waits for it and all that it started: its own
+    /// status.
+    ///
+    /// # Errors
+    /// The agent's file cannot be read, there is no such program, or the system's own. What a
+    /// loader finds wrong, it says on the standard error, and ends with status 125 to 127.
+    pub fn run(
+        &self,
+        program: &OsStr,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<ExitStatus, InterposeError> {
+        let path = find(program).ok_or_else(|| InterposeError::Missing(program.to_owned()))?;
+        let tree = self.tree()?;
+        let (mut ends, alive) = std::io::pipe().map_err(system("make a pipe"))?;
+        let alive = files::high(alive.as_fd()).map_err(system("make a pipe"))?;
+        let mut command = tree.command(BY_PATH, Some(&alive), path.as_os_str());
+        command.arg0(program).args(arguments);
+        let mut child = command.spawn().map_err(system("start the loader"))?;
+        drop(command);
+        drop(alive);
+        let status = child.wait().map_err(system("wait for the program"))?;
+        // The last process that has the other end closes it.
+        let _ = ends.read(&mut [0]);
+        let mut last = tree.command(LAST_WORDS, None, OsStr::new(""));
+        last.status().map_err(system("start the loader"))?;
+        Ok(status)
+    }
+
+    fn tree(&self) -> Result<Tree, InterposeError> {
+        let made = system("make a file for the programs");
+        let bytes = std::fs::read(&self.agent);
+        let bytes = bytes.map_err(|error| InterposeError::Agent(self.agent.clone(), error))?;
+        let told = self.arguments.iter().map(|a| a.as_bytes());
+        let window = files::window(told).map_err(&made)?;
+        let window = window.ok_or(InterposeError::Arguments)?;
+        let output = match &self.output {
+            Some(file) => files::high(file.as_fd()),
+            None => files::high(std::io::stderr().as_fd()),
+        };
+        let high = |file: std::io::Result<OwnedFd>| {
+            file.and_then(|file| files::high(file.as_fd())).map_err(&made)
+        };
+        Ok(Tree {
+            loader: high(files::loader())?,
+            agent: high(files::fixed("postern-agent-image", &bytes))?,
+            window: high(Ok(window))?,
+            output: output.map_err(&made)?,
+        })
+    }
+}
+
+impl Tree {
+    /// A loader that is told to load this.
+    fn command(&self, what: i32, alive: Option<&OwnedFd>, path: &OsStr) -> Command {
+        let number = |file: &OwnedFd| file.as_raw_fd();
+        let numbers = [&self.loader, &self.agent, &self.window, &self.output].map(number);
+        let [loader, agent, window, output] = numbers;
+        let alive = alive.map_or(-1, number);
+        let mut told: OsString = format!("{loader},{agent},{window},{output},{alive},{what},").into();
+        told.push(path);
+        let mut command = Command::new(format!("/proc/self/fd/{loader}"));
+        command.env(VARIABLE, told);
+        trusted::give(&mut command, numbers.into_iter().chain([alive]).collect());
+        command
+    }
+}
+
+/// The program that shells mean by a name.
+fn find(program: &OsStr) -> Option<PathBuf> {
+    if program.as_bytes().contains(&b'/') {
+        return Some(program.into());
+    }
+    let path = std::env::var_os("PATH")?;
+    let candidates = std::env::split_paths(&path).map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new(".").join(program),
+        false => folder.join(program),
+    });
+    let may = |path: &PathBuf| {
+        path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+    };
+    candidates.into_iter().find(may)
+}
