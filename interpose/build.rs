@@ -8,7 +8,13 @@ fn main() {
     let here = var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let target = Path::new(&var("OUT_DIR").expect("cargo sets it")).join("loader");
     let folder = Path::new(&here).join("loader");
-    for part in ["loader", "../gates/src", "../image/src", "../verifier/src", "../x86/src"] {
+    for part in [
+        "loader",
+        "../gates/src",
+        "../image/src",
+        "../verifier/src",
+        "../x86/src",
+    ] {
         println!("cargo:rerun-if-changed={part}");
     }
     let cargo = var_os("CARGO").expect("cargo sets it");

@@ -31,30 +31,30 @@ pub struct Arguments {
     /// What the agent prints goes to this file (default: stderr)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The agent's extension file
-    agent: PathBuf,
-    /// The agent's own arguments
-    #[arg(allow_hyphen_values = true, value_name = "ARGUMENTS OF THE AGENT")]
-    arguments: Vec<OsString>,
-    /// The program with its arguments
-    #[arg(last = true, required = true, value_name = "PROGRAM")]
-    program: Vec<OsString>,
+    /// The agent's extension file with its own arguments, --, and the program with its arguments
+    #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true, value_name = "AGENT")]
+    rest: Vec<OsString>,
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let mut interposer = Interposer::new(&arguments.agent);
-    for argument in &arguments.arguments {
-        interposer = interposer.argument(argument);
-    }
+    let mut parts = arguments.rest.splitn(2, |word| word == "--");
+    let (agent, program) = (parts.next(), parts.next());
+    let agent = agent.and_then(|words| words.split_first());
+    let program = program.and_then(|words| words.split_first());
+    let (Some((agent, told)), Some((program, given))) = (agent, program) else {
+        let usage = "an agent, its arguments, `--`, and a program are wanted: postern interpose count.px -- make";
+        return Err(Failure::unusable(usage));
+    };
+    let mut interposer = told
+        .iter()
+        .fold(Interposer::new(agent), Interposer::argument);
     if let Some(path) = &arguments.output {
         let file = File::create(path);
-        let file = file.map_err(|error| Failure::unusable(format!("{}: {error}", path.display())))?;
+        let file =
+            file.map_err(|error| Failure::unusable(format!("{}: {error}", path.display())))?;
         interposer = interposer.output(file);
     }
-    let Some((program, rest)) = arguments.program.split_first() else {
-        return Err(Failure::unusable("which program?"));
-    };
-    let status = interposer.run(program, rest);
+    let status = interposer.run(program, given);
     let status = status.map_err(|error| Failure::unusable(error.to_string()))?;
     let of_signal = status.signal().map_or(1, |signal| 128 + signal);
     Ok(status.code().unwrap_or(of_signal) as u8)

@@ -2,7 +2,13 @@
 
 fn main() {
     println!("cargo:rustc-link-arg=--image-base=0x7e0000000000");
-    for argument in ["--no-pie", "-static", "--no-dynamic-linker", "-zseparate-code", "-znognustack"] {
+    for argument in [
+        "--no-pie",
+        "-static",
+        "--no-dynamic-linker",
+        "-zseparate-code",
+        "-znognustack",
+    ] {
         println!("cargo:rustc-link-arg={argument}");
     }
 }

@@ -38,9 +38,7 @@ const ARGUMENTS: usize = 8 << 10;
 const END: usize = 64 << 10;
 
 /// The file that the agent's window is in, with its arguments. `None` if they are too long.
-pub fn window<'a>(
-    arguments: impl Iterator<Item = &'a [u8]>,
-) -> std::io::Result<Option<OwnedFd>> {
+pub fn window<'a>(arguments: impl Iterator<Item = &'a [u8]>) -> std::io::Result<Option<OwnedFd>> {
     let mut words = Vec::new();
     for argument in arguments {
         words.extend(argument);

@@ -92,7 +92,11 @@ impl Interposer {
         let path = find(program).ok_or_else(|| InterposeError::Missing(program.to_owned()))?;
         let tree = self.tree()?;
         let (mut ends, alive) = std::io::pipe().map_err(system("make a pipe"))?;
-        let alive = files::high(alive.as_fd()).map_err(system("make a pipe"))?;
+        // The other number is closed, or the end would never come.
+        let alive = {
+            let low = OwnedFd::from(alive);
+            files::high(low.as_fd()).map_err(system("make a pipe"))?
+        };
         let mut command = tree.command(BY_PATH, Some(&alive), path.as_os_str());
         command.arg0(program).args(arguments);
         let mut child = command.spawn().map_err(system("start the loader"))?;
@@ -118,7 +122,8 @@ impl Interposer {
             None => files::high(std::io::stderr().as_fd()),
         };
         let high = |file: std::io::Result<OwnedFd>| {
-            file.and_then(|file| files::high(file.as_fd())).map_err(&made)
+            file.and_then(|file| files::high(file.as_fd()))
+                .map_err(&made)
         };
         Ok(Tree {
             loader: high(files::loader())?,
@@ -136,7 +141,8 @@ impl Tree {
         let numbers = [&self.loader, &self.agent, &self.window, &self.output].map(number);
         let [loader, agent, window, output] = numbers;
         let alive = alive.map_or(-1, number);
-        let mut told: OsString = format!("{loader},{agent},{window},{output},{alive},{what},").into();
+        let mut told: OsString =
+            format!("{loader},{agent},{window},{output},{alive},{what},").into();
         told.push(path);
         let mut command = Command::new(format!("/proc/self/fd/{loader}"));
         command.env(VARIABLE, told);
@@ -151,10 +157,11 @@ fn find(program: &OsStr) -> Option<PathBuf> {
         return Some(program.into());
     }
     let path = std::env::var_os("PATH")?;
-    let candidates = std::env::split_paths(&path).map(|folder| match folder.as_os_str().is_empty() {
-        true => Path::new(".").join(program),
-        false => folder.join(program),
-    });
+    let candidates =
+        std::env::split_paths(&path).map(|folder| match folder.as_os_str().is_empty() {
+            true => Path::new(".").join(program),
+            false => folder.join(program),
+        });
     let may = |path: &PathBuf| {
         path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
     };

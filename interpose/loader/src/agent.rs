@@ -50,7 +50,13 @@ pub fn ask(block: &Block, asked: Asked) -> Verdict {
     match agent.call(at) {
         Some(PASS) => Verdict::Pass(agent.get(at)),
         Some(ANSWER) => Verdict::Answer(agent.get(at).result),
-        Some(_) => system::give_up(125, &[start::agent_name(), b": it said neither to pass nor to answer"]),
+        Some(_) => system::give_up(
+            125,
+            &[
+                start::agent_name(),
+                b": it said neither to pass nor to answer",
+            ],
+        ),
         None => system::give_up(125, &[b"the agent failed: ", engine::why().as_bytes()]),
     }
 }

@@ -2,13 +2,14 @@
 //! sight are made in another way.
 
 use crate::agent::{self, Asked, Verdict};
+use crate::descriptors;
 use crate::exec;
+use crate::memory;
 use crate::place::heap;
+use crate::signals;
 use crate::stubs::{self, Kind};
 use crate::system::{self, error, number};
 use crate::thread::Block;
-use crate::memory;
-use crate::signals;
 use crate::trap::{self, Call};
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -52,6 +53,10 @@ fn make(call: &mut Call<'_>, words: [u64; 6]) {
         number::ARCH_PRCTL if a == SET_GS => call.answer(error::EPERM),
         // Calls made by its rings are seen by nobody.
         number::IO_URING_SETUP => call.answer(error::ENOSYS),
+        number::CLOSE => descriptors::closed(call, words, 0),
+        number::DUP2 | number::DUP3 => descriptors::closed(call, words, 1),
+        number::FCNTL | number::IOCTL => descriptors::flagged(call, words),
+        number::CLOSE_RANGE => descriptors::range(call, words),
         number::READLINK => exec::read_link(call, a, b, c, words),
         number::READLINKAT => exec::read_link(call, b, c, d, words),
         number::OPEN => exec::open(call, a, b, words),

@@ -2,8 +2,8 @@
 //! itself.
 
 use crate::elf::{Elf, HEAD, Unfit};
-use crate::system::{self, error, number};
 use crate::stubs::Kind;
+use crate::system::{self, error, number};
 use crate::thread::Block;
 use crate::{calls, start, trap::Call};
 use core::fmt::Write;
@@ -34,7 +34,10 @@ pub fn find(folder: i32, path: &[u8], flags: u64) -> Result<Program, i64> {
     // SAFETY: the kernel reads the path, which ends with a zero.
     let (may, file) = unsafe {
         let access = AT_EACCESS | flags & AT_EMPTY_PATH;
-        let may = system::call(number::FACCESSAT2, [folder as u64, at, MAY_EXECUTE, access, 0, 0]);
+        let may = system::call(
+            number::FACCESSAT2,
+            [folder as u64, at, MAY_EXECUTE, access, 0, 0],
+        );
         let file = match empty {
             true => system::call(number::FCNTL, [folder as u64, 0, 0, 0, 0, 0]),
             false => system::call(number::OPENAT, [folder as u64, at, 0, 0, 0, 0]),
@@ -63,10 +66,16 @@ pub fn find(folder: i32, path: &[u8], flags: u64) -> Result<Program, i64> {
 fn script(head: &[u8]) -> Option<([u8; 256], usize)> {
     let line = head.strip_prefix(b"#!")?;
     let line = line.get(..255.min(line.len()))?;
-    let line = &line[..line.iter().position(|byte| *byte == b'\n').unwrap_or(line.len())];
+    let line = &line[..line
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .unwrap_or(line.len())];
     let line = line.trim_ascii();
     let mut words = [0; 256];
-    let first = line.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(line.len());
+    let first = line
+        .iter()
+        .position(|byte| matches!(byte, b' ' | b'\t'))
+        .unwrap_or(line.len());
     let rest = line[first..].trim_ascii();
     words[..first].copy_from_slice(&line[..first]);
     words[first + 1..first + 1 + rest.len()].copy_from_slice(rest);
@@ -148,7 +157,13 @@ pub fn exec(call: &mut Call<'_>, folder: Option<i32>, words: [u64; 4]) {
     let [path, arguments, variables, flags] = words;
     let mut name = [0; PATH];
     let result = match system::string(path, &mut name) {
-        Ok(_) => execute(folder.unwrap_or(AT_FDCWD), &name, arguments, variables, flags),
+        Ok(_) => execute(
+            folder.unwrap_or(AT_FDCWD),
+            &name,
+            arguments,
+            variables,
+            flags,
+        ),
         Err(error) => error,
     };
     call.answer(result);
@@ -200,7 +215,9 @@ fn execute(folder: i32, name: &[u8; PATH], arguments: u64, variables: u64, flags
         return match why {
             Unfit::Format | Unfit::Damaged => error::ENOEXEC,
             Unfit::Machine => {
-                system::tell(&[b"postern: a program for another processor, or for 32 bits, is not served\n"]);
+                system::tell(&[
+                    b"postern: a program for another processor, or for 32 bits, is not served\n",
+                ]);
                 error::ENOEXEC
             }
         };
@@ -260,7 +277,10 @@ fn execute(folder: i32, name: &[u8; PATH], arguments: u64, variables: u64, flags
     let result = unsafe {
         let loader = own.loader as u64;
         let empty = c"".as_ptr() as u64;
-        system::call(number::EXECVEAT, [loader, empty, argv.at, envp.at, AT_EMPTY_PATH, 0])
+        system::call(
+            number::EXECVEAT,
+            [loader, empty, argv.at, envp.at, AT_EMPTY_PATH, 0],
+        )
     };
     system::close(program.file);
     result

@@ -11,7 +11,7 @@
 //! | `stubs` | places from which calls are made that pass |
 //! | `trap` | the kernel's signal instead of a call |
 //! | `agent` | who is asked |
-//! | `calls`, `signals`, `exec` | what becomes of a call; of those about signals; programs that are executed |
+//! | `calls`, `signals`, `descriptors`, `exec` | what becomes of a call; of those about signals, and descriptors; programs that are executed |
 //! | `start` | the beginning |
 #![no_std]
 #![no_main]
@@ -21,6 +21,7 @@ extern crate alloc;
 mod agent;
 mod bytes;
 mod calls;
+mod descriptors;
 mod elf;
 mod exec;
 mod memory;

@@ -48,7 +48,11 @@ pub fn release() {
 }
 
 fn class(layout: Layout) -> usize {
-    let size = layout.size().max(layout.align()).max(16).next_power_of_two();
+    let size = layout
+        .size()
+        .max(layout.align())
+        .max(16)
+        .next_power_of_two();
     size.trailing_zeros() as usize - 4
 }
 

@@ -21,8 +21,8 @@ pub struct Placed {
 pub enum Failed {
     /// Something lies where it has to.
     Taken,
-    /// The kernel's error.
-    System(i64),
+    /// The kernel refuses.
+    System,
 }
 
 /// Maps a program. One that may lie anywhere begins at `wish` if nothing is there; 0 is no wish.
@@ -36,7 +36,7 @@ pub fn place(elf: &Elf, file: i32, wish: u64) -> Result<Placed, Failed> {
     };
     let start = if elf.movable {
         match reserve(wish, flags) {
-            at if at < 0 => return Err(Failed::System(at)),
+            at if at < 0 => return Err(Failed::System),
             at => at as u64,
         }
     } else {
@@ -53,10 +53,20 @@ pub fn place(elf: &Elf, file: i32, wish: u64) -> Result<Placed, Failed> {
         let end = (begin + segment.bytes).next_multiple_of(4096);
         let file_end = filled.next_multiple_of(4096);
         let mut rights = 0;
-        for (bit, right) in [(4, protection::READ), (2, protection::WRITE), (1, protection::EXECUTE)] {
+        for (bit, right) in [
+            (4, protection::READ),
+            (2, protection::WRITE),
+            (1, protection::EXECUTE),
+        ] {
             rights |= if segment.flags & bit != 0 { right } else { 0 };
         }
-        let check = |result: i64| if result < 0 { Err(Failed::System(result)) } else { Ok(()) };
+        let check = |result: i64| {
+            if result < 0 {
+                Err(Failed::System)
+            } else {
+                Ok(())
+            }
+        };
         let exact = map::PRIVATE | map::FIXED;
         if segment.filled > 0 {
             let bytes = file_end - at;
@@ -66,7 +76,9 @@ pub fn place(elf: &Elf, file: i32, wish: u64) -> Result<Placed, Failed> {
         if segment.bytes > segment.filled {
             if segment.filled > 0 && filled < file_end && rights & protection::WRITE != 0 {
                 // SAFETY: the rest of the segment's last page of the file, which nobody else has.
-                unsafe { core::ptr::write_bytes(filled as *mut u8, 0, (file_end - filled) as usize) };
+                unsafe {
+                    core::ptr::write_bytes(filled as *mut u8, 0, (file_end - filled) as usize)
+                };
             }
             let from = if segment.filled > 0 { file_end } else { at };
             if from < end {

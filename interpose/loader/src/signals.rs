@@ -103,5 +103,8 @@ pub fn with_mask_of(call: &mut Call<'_>, mut words: [u64; 6], index: usize) {
 fn below(call: &Call<'_>, words: &[u64]) -> Option<u64> {
     const REGISTERS: u64 = 256;
     let room = 16 * words.len() as u64;
-    calls::push(call.context.registers.rsp - RED_ZONE - REGISTERS - room, words)
+    calls::push(
+        call.context.registers.rsp - RED_ZONE - REGISTERS - room,
+        words,
+    )
 }

@@ -137,7 +137,14 @@ extern "C" fn first(stack: u64) -> ! {
         let list = |index: usize| stack + 8 * index as u64;
         // The variables behind the loader's own are the program's.
         let error = exec::by_path(rest, list(1), list(variables));
-        system::give_up(if error == system::error::ENOENT { 127 } else { 126 }, &[rest, exec::sentence(error)]);
+        system::give_up(
+            if error == system::error::ENOENT {
+                127
+            } else {
+                126
+            },
+            &[rest, exec::sentence(error)],
+        );
     }
     let Some(block) = Block::take() else {
         system::give_up(127, &[b"there is no memory for the loader"]);
@@ -171,7 +178,10 @@ extern "C" fn first(stack: u64) -> ! {
                 system::close(found.file);
                 (entry, base) = (interpreter.entry, interpreter.start);
             }
-            Err(_) => system::give_up(127, &[rest, b": its interpreter is not there: ", &path[..end]]),
+            Err(_) => system::give_up(
+                127,
+                &[rest, b": its interpreter is not there: ", &path[..end]],
+            ),
         }
     }
     system::close(file);
@@ -232,16 +242,20 @@ fn load(file: i32, path: &[u8], main: bool) -> (Placed, Elf) {
     let got = system::pread(file, &mut head, 0).max(0) as usize;
     let elf = match Elf::read(&head[..got]) {
         Ok(elf) => elf,
-        Err(Unfit::Machine) => {
-            system::give_up(126, &[path, b": a program for another processor, or for 32 bits, is not served"])
-        }
+        Err(Unfit::Machine) => system::give_up(
+            126,
+            &[
+                path,
+                b": a program for another processor, or for 32 bits, is not served",
+            ],
+        ),
         Err(_) => system::give_up(126, &[path, b": not a program"]),
     };
     let wish = if main { USUAL } else { 0 };
     match place::place(&elf, file, wish) {
         Ok(placed) => (placed, elf),
         Err(Failed::Taken) => system::give_up(127, &[path, b": something lies where it has to"]),
-        Err(Failed::System(_)) => system::give_up(127, &[path, b": it cannot be mapped"]),
+        Err(Failed::System) => system::give_up(127, &[path, b": it cannot be mapped"]),
     }
 }
 

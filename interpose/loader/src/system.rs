@@ -5,7 +5,6 @@ use core::arch::asm;
 /// Linux's numbers, those that are named here.
 #[allow(missing_docs, reason = "as in the kernel's table")]
 pub mod number {
-    pub const READ: u64 = 0;
     pub const WRITE: u64 = 1;
     pub const OPEN: u64 = 2;
     pub const CLOSE: u64 = 3;
@@ -16,7 +15,9 @@ pub mod number {
     pub const RT_SIGACTION: u64 = 13;
     pub const RT_SIGPROCMASK: u64 = 14;
     pub const RT_SIGRETURN: u64 = 15;
+    pub const IOCTL: u64 = 16;
     pub const PREAD64: u64 = 17;
+    pub const DUP2: u64 = 33;
     pub const GETPID: u64 = 39;
     pub const CLONE: u64 = 56;
     pub const FORK: u64 = 57;
@@ -34,9 +35,9 @@ pub mod number {
     pub const PSELECT6: u64 = 270;
     pub const PPOLL: u64 = 271;
     pub const EPOLL_PWAIT: u64 = 281;
+    pub const DUP3: u64 = 292;
     pub const PROCESS_VM_READV: u64 = 310;
     pub const PROCESS_VM_WRITEV: u64 = 311;
-    pub const SECCOMP: u64 = 317;
     pub const EXECVEAT: u64 = 322;
     pub const IO_URING_SETUP: u64 = 425;
     pub const CLONE3: u64 = 435;
@@ -109,9 +110,21 @@ pub mod map {
 ///
 /// # Safety
 /// With [`map::FIXED`], what is there is the caller's to replace.
-pub unsafe fn mmap(at: u64, bytes: u64, protection: u64, flags: u64, file: i32, offset: u64) -> i64 {
+pub unsafe fn mmap(
+    at: u64,
+    bytes: u64,
+    protection: u64,
+    flags: u64,
+    file: i32,
+    offset: u64,
+) -> i64 {
     // SAFETY: the caller's promise.
-    unsafe { call(number::MMAP, [at, bytes, protection, flags, file as u64, offset]) }
+    unsafe {
+        call(
+            number::MMAP,
+            [at, bytes, protection, flags, file as u64, offset],
+        )
+    }
 }
 
 /// Fresh pages of zeros somewhere, to be read and written.

@@ -81,7 +81,10 @@ impl Block {
             if thread != 0
                 && thread != STARTING
                 && !is_alive(thread)
-                && block.thread.compare_exchange(thread, STARTING, SeqCst, SeqCst).is_ok()
+                && block
+                    .thread
+                    .compare_exchange(thread, STARTING, SeqCst, SeqCst)
+                    .is_ok()
             {
                 block.fill();
                 return Some(block);

@@ -263,7 +263,12 @@ pub fn begin(block: &Block) -> i64 {
     const ON_STACK: u64 = 0x0800_0000;
     let flags = RESTORER | INFO | ON_STACK;
     // All other signals wait until the program goes on.
-    let action = [interpose_trap as *const () as u64, flags, restore(), u64::MAX];
+    let action = [
+        interpose_trap as *const () as u64,
+        flags,
+        restore(),
+        u64::MAX,
+    ];
     let unblocked = SIGSYS_BIT;
     // SAFETY: the handler is above; the block stays for good.
     unsafe {
@@ -278,7 +283,12 @@ pub fn begin(block: &Block) -> i64 {
 /// The kernel stops the calling thread's calls from now on.
 pub fn block_calls(block: &Block) -> i64 {
     // SAFETY: the block stays for good.
-    unsafe { system::call(number::PRCTL, [DISPATCH, 1, OWN, OWN_BYTES, block.selector(), 0]) }
+    unsafe {
+        system::call(
+            number::PRCTL,
+            [DISPATCH, 1, OWN, OWN_BYTES, block.selector(), 0],
+        )
+    }
 }
 
 /// A call of the program's, that the kernel did not make.

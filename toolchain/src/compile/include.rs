@@ -12,6 +12,10 @@ pub const HEADERS: &[(&str, &str)] = &[
         include_str!("../../include/postern/extension.h"),
     ),
     (
+        "postern/agent.h",
+        include_str!("../../include/postern/agent.h"),
+    ),
+    (
         "postern/policy.h",
         include_str!("../../include/postern/policy.h"),
     ),

@@ -79,11 +79,15 @@ pub fn begin(bytes: &[u8], file: i32) -> Result<(), String> {
         found.ok_or_else(|| format!("agents have no function `{}`", import.name))
     });
     let services = services.collect::<Result<Vec<_>, String>>()?;
-    let table = services.iter().map(|(callee, result)| (callee, services::STACK, *result));
+    let table = services
+        .iter()
+        .map(|(callee, result)| (callee, services::STACK, *result));
     let block = Block::take().map_err(|error| format!("{error}"))?;
     let opened = block.open(&text, ServiceTable::new(table), &window, &Terms::default());
     opened.map_err(|error| format!("{error}"))?;
-    let export = tables.export(ASKED).ok_or_else(|| format!("it has no function `{ASKED}`"))?;
+    let export = tables
+        .export(ASKED)
+        .ok_or_else(|| format!("it has no function `{ASKED}`"))?;
     let signature: Signature = "i(p)".parse().map_err(|error| format!("{error}"))?;
     let entry = block.entry(export.offset, &signature, Manner::default());
     let agent = alloc::boxed::Box::new(Agent {

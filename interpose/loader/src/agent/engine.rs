@@ -86,7 +86,11 @@ fn change(range: &Range<u64>, rights: u64, flags: u64) -> Result<(), NoPages> {
     let flags = map::PRIVATE | map::ANONYMOUS | map::FIXED | flags;
     // SAFETY: a range of the gates' own.
     let at = unsafe { system::mmap(range.start, bytes, rights, flags, -1, 0) };
-    if at as u64 == range.start { Ok(()) } else { Err(NoPages) }
+    if at as u64 == range.start {
+        Ok(())
+    } else {
+        Err(NoPages)
+    }
 }
 
 fn open(range: Range<u64>) -> Result<(), NoPages> {
@@ -95,7 +99,11 @@ fn open(range: Range<u64>) -> Result<(), NoPages> {
 
 /// What an agent writes is everybody's.
 fn promise(range: Range<u64>) -> Result<(), NoPages> {
-    if places::map(range.start, range.end) { Ok(()) } else { Err(NoPages) }
+    if places::map(range.start, range.end) {
+        Ok(())
+    } else {
+        Err(NoPages)
+    }
 }
 
 fn protect(range: Range<u64>, access: Access) -> Result<(), NoPages> {

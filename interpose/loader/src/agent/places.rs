@@ -49,7 +49,9 @@ const ARGUMENTS: usize = 2048;
 
 /// The agent's arguments, each with a zero.
 pub fn arguments() -> &'static [u8] {
-    let bytes = word(ARGUMENTS).load(SeqCst).min(BEFORE as u32 - 4 * ARGUMENTS as u32 - 4);
+    let bytes = word(ARGUMENTS)
+        .load(SeqCst)
+        .min(BEFORE as u32 - 4 * ARGUMENTS as u32 - 4);
     let start = WORDS.load(SeqCst) as *const u8;
     // SAFETY: nobody writes them any more.
     unsafe { core::slice::from_raw_parts(start.add(4 * ARGUMENTS + 4), bytes as usize) }
@@ -66,7 +68,16 @@ pub fn map(start: u64, end: u64) -> bool {
     let rights = protection::READ | protection::WRITE;
     let file = FILE.load(SeqCst);
     // SAFETY: in a window that was reserved.
-    let at = unsafe { system::mmap(start, end - start, rights, SHARED | map::FIXED, file, BEFORE) };
+    let at = unsafe {
+        system::mmap(
+            start,
+            end - start,
+            rights,
+            SHARED | map::FIXED,
+            file,
+            BEFORE,
+        )
+    };
     START.store(start, SeqCst);
     at as u64 == start
 }
@@ -83,7 +94,9 @@ pub fn take(thread: u32) -> Option<usize> {
         let word = word(*place);
         let before = word.load(SeqCst);
         (before == 0 || has_ended(before))
-            && word.compare_exchange(before, thread, SeqCst, SeqCst).is_ok()
+            && word
+                .compare_exchange(before, thread, SeqCst, SeqCst)
+                .is_ok()
     };
     (0..STACKS).find(free)
 }
@@ -126,7 +139,10 @@ pub fn reserve(bytes: u64, alignment: u64) -> Option<u64> {
             system::call(number::MUNMAP, [at, start - at, 0, 0, 0, 0]);
         }
         if end > start + bytes {
-            system::call(number::MUNMAP, [start + bytes, end - start - bytes, 0, 0, 0, 0]);
+            system::call(
+                number::MUNMAP,
+                [start + bytes, end - start - bytes, 0, 0, 0, 0],
+            );
         }
     }
     Some(start)

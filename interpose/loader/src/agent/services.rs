@@ -51,7 +51,9 @@ extern "C" fn print(from: u32, bytes: u32) {
 
 extern "C" fn argument(number: u32, to: u32, room: u32) -> i32 {
     let mut all = places::arguments().split(|byte| *byte == 0);
-    let found = all.nth(number as usize).filter(|_| number < places::count());
+    let found = all
+        .nth(number as usize)
+        .filter(|_| number < places::count());
     let (Some(agent), Some(found)) = (domain::agent(), found) else {
         return -1;
     };
@@ -72,11 +74,19 @@ extern "C" fn call(record: u32) -> i64 {
     if !agent.window().read(record, &mut bytes) {
         return system::error::EFAULT;
     }
-    let word = |at: usize| bytes[8 * at..8 * at + 8].try_into().map_or(0, u64::from_le_bytes);
+    let word = |at: usize| {
+        bytes[8 * at..8 * at + 8]
+            .try_into()
+            .map_or(0, u64::from_le_bytes)
+    };
     let number = word(0);
-    if matches!(number, number::FORK | number::VFORK | number::CLONE | number::CLONE3)
-        || matches!(number, number::RT_SIGRETURN | number::EXIT | number::EXIT_GROUP)
-    {
+    if matches!(
+        number,
+        number::FORK | number::VFORK | number::CLONE | number::CLONE3
+    ) || matches!(
+        number,
+        number::RT_SIGRETURN | number::EXIT | number::EXIT_GROUP
+    ) {
         return system::error::EPERM;
     }
     // SAFETY: agents may make any call that their program may, and a program that makes it does
@@ -98,7 +108,11 @@ extern "C" fn process() -> u32 {
 }
 
 extern "C" fn never() {
-    shim::end_when_back(outcome::ABORT, 0, Some("the memory gate was not reached".into()));
+    shim::end_when_back(
+        outcome::ABORT,
+        0,
+        Some("the memory gate was not reached".into()),
+    );
 }
 
 extern "C" fn give_up(_message: u32) {
@@ -115,7 +129,10 @@ pub fn find(name: &str) -> Option<(Callee, Option<Type>)> {
     let of = |function: *const c_void, parameters: &[Type], result| {
         // SAFETY: functions of this file, which take any words, return, and end the process where
         // they panic.
-        (unsafe { Callee::function(function as usize, parameters) }, result)
+        (
+            unsafe { Callee::function(function as usize, parameters) },
+            result,
+        )
     };
     Some(match name {
         "pt_program_read" => of(read as *const c_void, &[U64, Pointer, U32], Some(I32)),

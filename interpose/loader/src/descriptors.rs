@@ -1,0 +1,75 @@
+//! Descriptors of the loader's own, which the next program of this process needs: programs that
+//! close all they do not know find these not there.
+
+use crate::calls;
+use crate::start;
+use crate::stubs::Kind;
+use crate::system::{self, error, number};
+use crate::trap::Call;
+
+/// The numbers, in order.
+fn own() -> [u64; 5] {
+    let told = start::told();
+    let mut all = [
+        told.loader,
+        told.agent,
+        told.window,
+        told.output,
+        told.alive,
+    ]
+    .map(|n| n as u64);
+    all.sort_unstable();
+    all
+}
+
+fn is_own(number: u64) -> bool {
+    own().contains(&number)
+}
+
+/// The calls `close`, `dup2` and `dup3`, whose word with this index is a descriptor that is closed.
+pub fn closed(call: &mut Call<'_>, words: [u64; 6], index: usize) {
+    match is_own(words[index] & 0xffff_ffff) {
+        true => call.answer(EBADF),
+        false => calls::pass(call, words, Kind::Plain),
+    }
+}
+
+/// The calls `fcntl` and `ioctl`: no flag closes the loader's when a program is executed.
+pub fn flagged(call: &mut Call<'_>, words: [u64; 6]) {
+    const SET_FLAGS: u64 = 2;
+    const CLOSES: u64 = 0x5451;
+    let sets = match call.number {
+        number::FCNTL => words[1] == SET_FLAGS,
+        _ => words[1] == CLOSES,
+    };
+    match sets && is_own(words[0] & 0xffff_ffff) {
+        true => call.answer(0),
+        false => calls::pass(call, words, Kind::Plain),
+    }
+}
+
+/// The call `close_range`: what lies between the loader's.
+pub fn range(call: &mut Call<'_>, [first, last, flags, ..]: [u64; 6]) {
+    let (mut from, last) = (first & 0xffff_ffff, last & 0xffff_ffff);
+    if from > last {
+        return call.answer(error::EINVAL);
+    }
+    for end in own()
+        .into_iter()
+        .filter(|own| (first & 0xffff_ffff..=last).contains(own))
+        .chain([last + 1])
+    {
+        if from < end {
+            // SAFETY: descriptors of the program's, which it closes.
+            let result =
+                unsafe { system::call(number::CLOSE_RANGE, [from, end - 1, flags, 0, 0, 0]) };
+            if result < 0 {
+                return call.answer(result);
+            }
+        }
+        from = from.max(end + 1);
+    }
+    call.answer(0);
+}
+
+const EBADF: i64 = -9;

@@ -1,0 +1,55 @@
+//! What agents see and do.
+
+use crate::support::under;
+use std::path::Path;
+
+/// How often the table of `count` says that a call was made.
+fn count(said: &str, name: &str) -> u64 {
+    let row = said
+        .lines()
+        .find(|line| line.split_whitespace().nth(1) == Some(name));
+    let number = row.and_then(|row| row.split_whitespace().next());
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn one_state_for_a_tree() {
+    let script = "for i in 1 2 3 4 5; do /bin/true; done; mkdir \"$0\"; rmdir \"$0\"";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("made");
+    let words = ["bash", "-c", script, path.to_str().expect("a path")];
+    let (seen, said) = under("count", &[], &words);
+    assert_eq!(seen.status, Some(0));
+    // bash itself, five of `true`, mkdir, rmdir.
+    assert_eq!(count(&said, "execve"), 8, "{said}");
+    assert_eq!(
+        (count(&said, "mkdir"), count(&said, "rmdir")),
+        (1, 1),
+        "{said}"
+    );
+    assert_eq!(count(&said, "exit_group"), 8, "{said}");
+}
+
+#[test]
+fn what_is_denied_is_not_done() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("kept");
+    std::fs::write(&path, "here").expect("a file");
+    let kept = path.to_str().expect("a path");
+    let (seen, said) = under("deny", &["unlink", "unlinkat=EACCES"], &["rm", kept]);
+    assert_eq!(seen.status, Some(1));
+    assert!(Path::new(kept).exists());
+    assert!(
+        said.starts_with("deny: refused unlinkat by process "),
+        "{said}"
+    );
+    let (seen, said) = under(
+        "deny",
+        &["unlink"],
+        &["perl", "-e", "exit(unlink($ARGV[0]) ? 0 : $!+0)", kept],
+    );
+    assert_eq!((seen.status, said.lines().count()), (Some(1), 1), "{said}");
+    let (seen, _) = under("deny", &["mkdir"], &["rm", kept]);
+    assert_eq!(seen.status, Some(0));
+    assert!(!path.exists());
+}

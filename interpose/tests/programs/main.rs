@@ -1,0 +1,6 @@
+//! Programs do under an agent what they do without.
+
+mod agents;
+mod debian;
+mod probe;
+mod support;

@@ -1,0 +1,90 @@
+//! Agents and programs for the tests, and what came of one.
+
+use postern_interpose::Interposer;
+use postern_toolchain::{Build, Language};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+use tempfile::TempDir;
+
+/// Where what is built lies.
+pub fn folder() -> &'static Path {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    FOLDER
+        .get_or_init(|| TempDir::new().expect("a folder"))
+        .path()
+}
+
+/// An agent of `examples/agents`.
+pub fn agent(name: &str) -> PathBuf {
+    static BUILT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    let mut built = BUILT.lock().expect("no test panicked in here");
+    let path = folder().join(name).with_extension("px");
+    if !built.contains(&path) {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/agents");
+        Build::new(Language::C)
+            .file(sources.join(name).with_extension("c"))
+            .flags(["-O2", "-Wall", "-Werror"])
+            .output(&path)
+            .run()
+            .expect("the agent is built");
+        built.push(path.clone());
+    }
+    path
+}
+
+/// What a program wrote and ended with.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub status: Option<i32>,
+    pub output: String,
+}
+
+/// A command's, as it is.
+pub fn native(words: &[&str]) -> Seen {
+    let output = Command::new(words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .expect("the program is there");
+    Seen {
+        status: output.status.code(),
+        output: String::from_utf8_lossy(&output.stdout).into_owned(),
+    }
+}
+
+/// The same under an agent that is told these words, and what the agent said. The program's own
+/// output goes through a shell into a file, for a test's is the harness's.
+pub fn under(name: &str, told: &[&str], words: &[&str]) -> (Seen, String) {
+    let file = || tempfile::tempfile().expect("a file");
+    let text = |mut file: File| {
+        let mut text = Vec::new();
+        file.rewind().expect("a file");
+        file.read_to_end(&mut text).expect("a file");
+        String::from_utf8_lossy(&text).into_owned()
+    };
+    let (said, output) = (file(), tempfile::NamedTempFile::new().expect("a file"));
+    let interposer = Interposer::new(agent(name)).output(said.try_clone().expect("a file"));
+    let interposer = told
+        .iter()
+        .fold(interposer, |all, word| all.argument(*word));
+    let script = "exec > \"$0\" 2> /dev/null < /dev/null; exec \"$@\"";
+    let start = [
+        OsStr::new("-c"),
+        OsStr::new(script),
+        output.path().as_os_str(),
+    ];
+    let words = start.into_iter().chain(words.iter().map(OsStr::new));
+    let status = interposer
+        .run(OsStr::new("sh"), words)
+        .expect("the program is run");
+    let seen = Seen {
+        status: status.code(),
+        output: text(output.reopen().expect("a file")),
+    };
+    (seen, text(said))
+}

@@ -1,0 +1,54 @@
+/* postern/agent.h: what an agent of `postern interpose` is asked, and what it may call.
+ *
+ * An agent exports `pt_agent`, which is called before each system call of a program and of all its
+ * children. All their processes have its data in common, and many threads may be in it at once. */
+#ifndef POSTERN_AGENT_H
+#define POSTERN_AGENT_H
+
+#include <postern/extension.h>
+
+/* A system call that is about to be made. What the agent writes here counts once it has returned. */
+struct pt_call {
+	unsigned long number;       /* Linux's number for x86-64 */
+	unsigned long arguments[6]; /* as they are in the registers: addresses are the program's */
+	long result;                /* the call's, if it is answered; errors are negative */
+};
+
+/* What pt_agent returns. */
+enum pt_verdict {
+	PT_PASS = 0,  /* the call is made, with the words that the record has now */
+	PT_ANSWER = 1 /* it is not: it has the record's result */
+};
+
+/* Called before each system call. Where it faults, or returns something else, the program ends with
+ * status 125. */
+POSTERN_EXPORT int pt_agent(struct pt_call *call);
+
+/* Called once, if the agent has them: before the tree's first call, and when its last process has
+ * ended. */
+POSTERN_EXPORT void pt_agent_begin(void);
+POSTERN_EXPORT void pt_agent_end(void);
+
+/* Copies from the program's memory, or to it, at most 1 MiB: 0, or -EFAULT if not all of it is
+ * there, -EINVAL if it is too much. */
+POSTERN_IMPORT int pt_program_read(unsigned long from, void *to, unsigned bytes);
+POSTERN_IMPORT int pt_program_write(unsigned long to, const void *from, unsigned bytes);
+
+/* Copies one of the agent's arguments, from 0 on, with its zero: its length, or -1 if there is none
+ * or it has no room. */
+POSTERN_IMPORT int pt_argument(unsigned number, char *to, unsigned room);
+
+/* Writes to where the agent's output goes: `postern interpose -o`, or the standard error. */
+POSTERN_IMPORT void pt_print(const char *text, unsigned bytes);
+
+/* The process that makes the call, and its thread, by the kernel's numbers. */
+POSTERN_IMPORT unsigned pt_process(void);
+POSTERN_IMPORT unsigned pt_thread(void);
+
+/* A system call of the agent's own, on the thread that asks: its result. It can do whatever the
+ * program can; those that make or end processes and threads are refused with -EPERM. Addresses are
+ * the process's: pt_address says where something of the agent's is. Signals wait until it is over. */
+POSTERN_IMPORT long pt_syscall(const struct pt_call *call);
+POSTERN_IMPORT unsigned long pt_address(const void *of);
+
+#endif
