@@ -349,10 +349,13 @@ pub unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
             return on_abort(thread, phase, context, None);
         }
         // A late one finds the thread detached, and is nobody else's all the same.
-        if let Some(clock) = Clock::of(thread)
-            && clock.is_over(thread.upcalls.load(Ordering::Relaxed))
-        {
-            on_abort(thread, phase, context, Some(outcome::DEADLINE));
+        if let Some(clock) = Clock::of(thread) {
+            if clock.rings() {
+                upcall::ring_again(thread);
+            }
+            if clock.is_over(thread.upcalls.load(Ordering::Relaxed)) {
+                on_abort(thread, phase, context, Some(outcome::DEADLINE));
+            }
         }
         return true;
     }

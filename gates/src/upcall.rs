@@ -58,6 +58,7 @@ use super::entry::{Entry, Manner};
 use super::gate::FACT_GS;
 use super::host::{MXCSR_DEFAULT, X87_CONTROL};
 use super::lifecycle::Phase;
+use super::machine;
 use super::map::{self, Mapping};
 use super::mask::{self, FAULTS};
 use super::memory;
@@ -85,6 +86,10 @@ use thiserror::Error;
 pub const OTHER: u32 = u32::MAX;
 /// Numbers of upcalls have this bit besides that of nested calls.
 const UPCALL: u64 = 1 << 62;
+/// Most handlers that follow each other before the thread gets on.
+const ROW: usize = 2 * SLOTS;
+/// Least nanoseconds that it has for itself then.
+const PAUSE: u64 = 100_000;
 /// Bytes of the control stack, for the handler's return addresses and for services.
 const STACK: usize = 256 << 10;
 /// Of these, what services leave to the gates' own code.
@@ -258,10 +263,11 @@ struct State {
     sources: Option<(Box<dyn Sources>, Arc<Text>)>,
     /// There may be some of these.
     look: bool,
+    /// Handlers in this row, which begins with the signal, and when that was.
+    handlers: usize,
+    begun: u64,
     /// What the handler that runs was called for.
     running: Option<Claimed>,
-    /// Wishes for the interrupted call are to be looked at again.
-    again: bool,
     /// What `clock.allowed` points to.
     _allowed: Box<[u8]>,
 }
@@ -486,19 +492,31 @@ impl State {
         };
     }
 
-    /// All events that there are, and back to the interrupted thread.
+    /// All events that there are, but no more than a row's, and back to the interrupted thread.
     fn rest(&mut self, thread: &Thread) -> ! {
-        for round in 0.. {
-            if round == 2 * SLOTS {
-                // The thread is to get on, too.
-                self.mailbox.ring();
+        loop {
+            let taken = machine::monotonic().saturating_sub(self.begun);
+            let full = self.handlers == ROW || self.handlers > 0 && taken > self.clock.limit();
+            let claimed = if full { None } else { self.next() };
+            if let Some(claimed) = claimed {
+                self.handlers += 1;
+                self.running = Some(claimed);
+                self.one(thread, claimed);
+                continue;
+            }
+            if full && (self.look || self.mailbox.waiting() > 0) {
+                // The thread is to get on, too, for as long as this took: else an extension whose
+                // handlers send their own client events would have all of its time. (What a look
+                // for other events has found, nobody else finds.)
+                self.clock.ring_after(taken.max(PAUSE));
                 break;
             }
-            let Some(claimed) = self.next() else {
+            // Who posts from here on rings. What was posted just before is looked for.
+            self.mailbox.answer();
+            if self.mailbox.waiting() == 0 {
                 break;
-            };
-            self.running = Some(claimed);
-            self.one(thread, claimed);
+            }
+            self.mailbox.hold();
         }
         self.finish(thread)
     }
@@ -707,7 +725,6 @@ impl State {
                 thread.end_request().put(words.sequence, kind);
             }
         }
-        self.again |= thread.end_request().is_for(words.sequence);
     }
 
     /// Counts that a call of this domain's waits on the thread, or does not any more.
@@ -719,7 +736,9 @@ impl State {
 
     /// Back to the interrupted instruction.
     fn finish(&mut self, thread: &Thread) -> ! {
-        if std::mem::take(&mut self.again) {
+        // Of a thread that is in no call, the number is a former one's.
+        let sequence = thread.sequence.load(Relaxed);
+        if thread.call_state.own().is_settled() && thread.end_request().is_for(sequence) {
             change_mask(libc::SIG_BLOCK, bit(signal::abort_signal()));
             signal::remind(thread);
         }
@@ -762,7 +781,9 @@ unsafe extern "C" fn run(state: *mut c_void) -> ! {
         }
         change_mask(libc::SIG_SETMASK, mask);
     }
-    state.mailbox.answer();
+    // Who posts does not ring: the thread looks.
+    state.mailbox.hold();
+    (state.handlers, state.begun) = (0, machine::monotonic());
     state.rest(thread::current())
 }
 
@@ -794,6 +815,20 @@ unsafe extern "C" fn suspend(thread: &Thread) -> ! {
     state.handled(Handled::Promoted);
     // SAFETY: what is on that stack is the handler's no more: it was copied.
     unsafe { gate::postern_upcall_switch((&raw mut *state).cast(), state.places.top(), go_on) }
+}
+
+/// The thread was left to itself for a while: the events that wait are rung for, unless handlers
+/// run again already, at whose end somebody looks.
+pub(crate) fn ring_again(thread: &Thread) {
+    let state = thread.upcall.load(Relaxed).cast::<State>();
+    if state.is_null() || thread.in_upcall() {
+        return;
+    }
+    // SAFETY: what `Attached::new` stored and only this thread takes away. An upcall may have been
+    // interrupted here, between two handlers, but it does not change which mailbox it is.
+    let mailbox = unsafe { &(*state).mailbox };
+    mailbox.answer();
+    mailbox.ring();
 }
 
 /// The way out of upcalls that were ended, by whatever: from `postern_aborted`, on the upcalls'
@@ -979,8 +1014,9 @@ impl Attached {
             direct: None,
             sources,
             look: false,
+            handlers: 0,
+            begun: 0,
             running: None,
-            again: false,
             _allowed: allowed,
         });
         // As for a data stack of the thread's calls: `inside::anybody` has the other half.

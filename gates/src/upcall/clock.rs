@@ -35,6 +35,8 @@ pub(crate) struct Clock {
     armed: AtomicBool,
     /// What [`Thread::upcalls`] was at the last tick.
     seen: AtomicU64,
+    /// At the next tick events are rung for again.
+    rings: AtomicBool,
 }
 
 impl Clock {
@@ -70,6 +72,7 @@ impl Clock {
             limit: limit.max(1),
             armed: AtomicBool::new(false),
             seen: AtomicU64::new(0),
+            rings: AtomicBool::new(false),
         })
     }
 
@@ -85,8 +88,25 @@ impl Clock {
     pub(crate) fn arm(&self) {
         if !self.armed.load(Ordering::Relaxed) {
             self.armed.store(true, Ordering::Relaxed);
-            self.every(self.limit);
+            self.set(self.limit, self.limit);
         }
+    }
+
+    /// Has a tick come after so many nanoseconds, at which events are to be rung for.
+    pub(crate) fn ring_after(&self, pause: u64) {
+        self.rings.store(true, Ordering::Relaxed);
+        self.armed.store(true, Ordering::Relaxed);
+        self.set(pause.max(1), self.limit);
+    }
+
+    /// Whether this is that tick.
+    pub(crate) fn rings(&self) -> bool {
+        self.rings.swap(false, Ordering::Relaxed)
+    }
+
+    /// The longest time of an upcall in nanoseconds.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
     }
 
     /// The timer has run out, while this many upcalls had begun or ended: whether the one that runs
@@ -94,21 +114,22 @@ impl Clock {
     pub(crate) fn is_over(&self, upcalls: u64) -> bool {
         let runs = upcalls & 1 == 1;
         if !runs {
-            self.every(0);
+            self.set(0, 0);
             self.armed.store(false, Ordering::Relaxed);
         }
         self.seen.swap(upcalls, Ordering::Relaxed) == upcalls && runs
     }
 
-    fn every(&self, nanoseconds: u64) {
+    /// When the timer runs out first, and how often then, in nanoseconds; 0: it does not.
+    fn set(&self, first: u64, period: u64) {
         const SECOND: u64 = 1_000_000_000;
-        let time = libc::timespec {
+        let time = |nanoseconds: u64| libc::timespec {
             tv_sec: (nanoseconds / SECOND) as libc::time_t,
             tv_nsec: (nanoseconds % SECOND) as libc::c_long,
         };
         let value = libc::itimerspec {
-            it_interval: time,
-            it_value: time,
+            it_interval: time(period),
+            it_value: time(first),
         };
         // SAFETY: the kernel reads the structure.
         unsafe {

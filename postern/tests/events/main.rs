@@ -55,6 +55,14 @@ fn image() -> &'static Image {
                  cltq
                  movq %rax,%gs:last(,%eiz,1)
                  ret
+             again: movl %edi,%ebx
+                 call __postern_upcall_client
+                 movl %eax,%edi
+                 movl %ebx,%esi
+                 movl $1,%edx
+                 call __postern_upcall_send
+                 lock incq %gs:calls(,%eiz,1)
+                 ret
              nices: movl %esi,%edi
                  movl $7,%esi
                  call __postern_upcall_nice
@@ -72,7 +80,7 @@ fn image() -> &'static Image {
              order_of: movq %gs:order(,%eiz,1),%rax
                  ret";
         let handlers = [
-            "on", "other", "notes", "loops", "traps", "who", "wakes", "sends", "nices",
+            "on", "other", "notes", "loops", "traps", "who", "wakes", "sends", "again", "nices",
         ];
         let handlers = handlers.map(|name| (name, "v(IL)"));
         let acts = [

@@ -106,9 +106,9 @@ impl ClientBuilder {
         client.woken.store(0, SeqCst);
         client.niceness.store(self.niceness, SeqCst);
         client.tid.store(machine::thread_id(), SeqCst);
-        place.dispatcher.watch(attachment.sender());
         let known = place.dispatcher.waiting().map(|waiting| waiting.attach());
         let known = known.transpose().map_err(system("attach the thread"))?;
+        place.dispatcher.watch(attachment.sender());
         Ok(Client {
             known,
             attachment,
