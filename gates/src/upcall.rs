@@ -402,10 +402,11 @@ unsafe extern "C" fn on_upcall(_: c_int, info: *mut siginfo_t, context: *mut c_v
             return;
         }
         let by_kernel = matches!((*info).si_code, libc::SI_KERNEL | libc::SI_USER);
-        match &state.sources {
-            // A signal that the kernel sends to whoever runs says only that there is something.
-            Some(_) if by_kernel => state.look = true,
-            _ => state.direct = event_of(&*info),
+        let sources = state.sources.as_mut();
+        state.look |= sources.is_some_and(|(sources, _)| sources.signalled() || by_kernel);
+        // A signal that the kernel sends to whoever runs says only that there is something.
+        if !by_kernel || state.sources.is_none() {
+            state.direct = event_of(&*info);
         }
         state.keep_rest(&*context.cast::<ucontext_t>());
     }
