@@ -35,16 +35,18 @@ pub(crate) struct Clock {
     armed: AtomicBool,
     /// What [`Thread::upcalls`] was at the last tick.
     seen: AtomicU64,
-    /// At the next tick events are rung for again.
+    /// At the next tick events are rung for again, by `ring`.
     rings: AtomicBool,
+    ring: fn(&Thread),
 }
 
 impl Clock {
-    /// A timer for the calling thread that sends `signal`.
+    /// A timer for the calling thread that sends `signal`; `ring` rings for the events that wait.
     pub(crate) fn new(
         limit: u64,
         signal: libc::c_int,
         allowed: *const u8,
+        ring: fn(&Thread),
     ) -> std::io::Result<Clock> {
         let mut timer = 0i32;
         // SAFETY: zeros are a valid sigevent; the kernel reads it, and writes the timer's number.
@@ -73,6 +75,7 @@ impl Clock {
             armed: AtomicBool::new(false),
             seen: AtomicU64::new(0),
             rings: AtomicBool::new(false),
+            ring,
         })
     }
 
@@ -99,9 +102,11 @@ impl Clock {
         self.set(pause.max(1), self.limit);
     }
 
-    /// Whether this is that tick.
-    pub(crate) fn rings(&self) -> bool {
-        self.rings.swap(false, Ordering::Relaxed)
+    /// At a tick: rings if it is that one.
+    pub(crate) fn ring(&self, thread: &Thread) {
+        if self.rings.swap(false, Ordering::Relaxed) {
+            (self.ring)(thread);
+        }
     }
 
     /// The longest time of an upcall in nanoseconds.

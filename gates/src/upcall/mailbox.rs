@@ -4,9 +4,9 @@
 //! Any thread puts something in, also in a signal handler, and none waits for another: who finds a
 //! slot in somebody's hands takes the next one. The thread itself takes out, in the handler of the
 //! signal for upcalls, which may have interrupted it while it put something in. Invariant: who has
-//! filled a slot rings behind that, and `rung` is taken back before slots are looked at for the last
-//! time. So what that look does not find is rung for after it. While the thread calls handlers, and
-//! while it is left to itself before the next ones, `rung` stays, and nobody rings.
+//! filled a slot rings behind that, and `rung` is taken back before slots are looked at for the
+//! last time. So what that look does not find is rung for after it. While the thread calls
+//! handlers, and while it is left to itself before the next ones, `rung` stays, and nobody rings.
 
 use crate::outcome::RawFault;
 use crate::signal;
