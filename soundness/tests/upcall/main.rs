@@ -59,9 +59,9 @@ const HOUR: std::time::Duration = std::time::Duration::from_secs(3600);
 /// The event on which the handler faults.
 const FAULT: u64 = 2;
 
-/// Here the gate finds a peer closed behind the mark that the thread is inside. Until it has looked,
-/// the watchdog sees a thread in a closed domain and asks for the end; a step takes so long that it
-/// did in one call of five, which then ended by an abort and not by the gate's own look.
+/// Here the gate finds a peer closed behind the mark that the thread is inside. Until it has
+/// looked, the watchdog sees a thread in a closed domain and asks for the end; a step takes so long
+/// that it did in one call of five, which then ended by an abort and not by the gate's own look.
 const CLOSED_PEER: &str = "peer that is closed";
 
 fn main() {
