@@ -10,6 +10,11 @@
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
+/// Least nanoseconds between two ticks. If the next one has come when the handler of the last is
+/// done, the thread executes nothing in between; and where an upcall cannot be ended, in its first
+/// and last instructions, that is for good.
+const LEAST: u64 = 50_000;
+
 /// Its address is what the signals of all clocks bring, and no others.
 static TICK: AtomicU8 = AtomicU8::new(0);
 
@@ -71,7 +76,7 @@ impl Clock {
             timer,
             // SAFETY: getpid has no preconditions.
             process: unsafe { libc::getpid() },
-            limit: limit.max(1),
+            limit: limit.max(LEAST),
             armed: AtomicBool::new(false),
             seen: AtomicU64::new(0),
             rings: AtomicBool::new(false),
@@ -99,7 +104,7 @@ impl Clock {
     pub(crate) fn ring_after(&self, pause: u64) {
         self.rings.store(true, Ordering::Relaxed);
         self.armed.store(true, Ordering::Relaxed);
-        self.set(pause.max(1), self.limit);
+        self.set(pause.max(LEAST), self.limit);
     }
 
     /// At a tick: rings if it is that one.

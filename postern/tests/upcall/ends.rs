@@ -114,22 +114,43 @@ fn a_handler_that_faults_poisons_its_domain_only() {
 /// The timer that looks at the time of handlers runs out at any instruction of a detachment.
 #[test]
 fn a_timer_that_runs_out_while_a_thread_detaches() {
-    succeeds_in_child(
-        "ends::a_timer_that_runs_out_while_a_thread_detaches",
-        || {
-            let domain = domain();
-            for n in 0..10_000u64 {
-                let longest = Duration::from_nanos(200 * (n % 200 + 1));
-                let upcall = domain.upcall("empty").unwrap().longest(longest);
-                let attachment = upcall.attach().unwrap();
-                attachment.send(1, 1);
-                drop(attachment);
-                if domain.is_poisoned() {
-                    domain.reset().unwrap();
-                }
+    let test = "ends::a_timer_that_runs_out_while_a_thread_detaches";
+    succeeds_in_child(test, || {
+        let domain = domain();
+        let longest = Duration::from_micros(50);
+        for n in 0..4_000u64 {
+            let upcall = domain.upcall("empty").unwrap().longest(longest);
+            let attachment = upcall.attach().unwrap();
+            let begun = Instant::now();
+            attachment.send(1, 1);
+            // The thread begins to detach so long before.
+            let before = Duration::from_nanos(200 * (n % 200));
+            while begun.elapsed() + before < longest {}
+            drop(attachment);
+            if domain.is_poisoned() {
+                domain.reset().unwrap();
             }
-        },
-    );
+        }
+    });
+}
+
+/// Ticks that came faster than a thread takes them would leave it no instruction.
+#[test]
+fn a_thread_gets_on_however_short_the_longest_time_is() {
+    let test = "ends::a_thread_gets_on_however_short_the_longest_time_is";
+    succeeds_in_child(test, || {
+        let domain = domain();
+        let upcall = domain.upcall("empty").unwrap();
+        let attachment = upcall.longest(Duration::ZERO).attach().unwrap();
+        for n in 0..2_000 {
+            attachment.send(n % 3, 1);
+            if domain.is_poisoned() {
+                domain.reset().unwrap();
+            }
+        }
+        let counters = attachment.counters();
+        assert!(counters.delivered > 0, "{counters:?}");
+    });
 }
 
 /// A thread that ends while it is attached, and one that forks.
