@@ -373,10 +373,11 @@ typedef struct pt_counters {
     uint64_t promoted;     /* handlers that had to wait, for a thread to go on with them */
     uint64_t spawned;      /* functions that the extension spawned */
     uint64_t resumed;      /* handlers with which a thread went on */
-    uint64_t skipped;      /* handlers and functions that a reset or the domain's end made void */
+    uint64_t skipped;      /* functions that a reset or the domain's end made void */
     uint64_t full;         /* handlers and functions for which there was no place */
     uint64_t busy;         /* threads that are in one now */
     uint64_t longest;      /* most that ever waited at once */
+    uint64_t ended;        /* handlers with which no thread went on: the domain was reset, closed, or refused it */
 } pt_counters;
 
 PT_API int pt_domain_counters(pt_domain *domain, pt_counters *counters);

@@ -43,6 +43,7 @@ pub extern "C" fn pt_domain_counters(
             full: waiting.full,
             busy: waiting.busy.into(),
             longest: waiting.longest.into(),
+            ended: waiting.ended,
         })
     })
 }

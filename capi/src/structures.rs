@@ -76,7 +76,7 @@ pub struct CCounters {
     pub spawned: u64,
     /// Handlers with which a thread went on.
     pub resumed: u64,
-    /// Handlers and functions that a reset or the domain's end made void.
+    /// Functions that a reset or the domain's end made void.
     pub skipped: u64,
     /// Handlers and functions for which there was no place.
     pub full: u64,
@@ -84,6 +84,8 @@ pub struct CCounters {
     pub busy: u64,
     /// Most that ever waited at once.
     pub longest: u64,
+    /// Handlers with which no thread went on.
+    pub ended: u64,
 }
 
 /// `pt_call`.

@@ -492,7 +492,7 @@ fn layouts() -> Vec<(String, usize)> {
     fields!(CPacket, "pt_packet": time at length wire_length interface direction reserved);
     fields!(CKernelStatistics, "pt_kernel_statistics": extension rights policy segment image memory ended queued lost restarts hooks instructions depth longest_path shared reserved);
     fields!(CKernelAttachment, "pt_kernel_attachment": attachment extension calls passed function hook);
-    fields!(CCounters, "pt_counters": size calls faults inside_ns hot_ns moves services denied system_calls refused promoted spawned resumed skipped full busy longest);
+    fields!(CCounters, "pt_counters": size calls faults inside_ns hot_ns moves services denied system_calls refused promoted spawned resumed skipped full busy longest ended);
     all
 }
 

@@ -76,8 +76,8 @@ fn in_parent() {
     ALL.with(|place| drop(place.take()));
 }
 
-/// Other threads do not exist here: what they were inside, or about to reset, is poisoned, and the
-/// watchdog starts again at the next call.
+/// Other threads do not exist here: what they were inside, or about to reset, or had to go on in,
+/// is poisoned, and the watchdog starts again at the next call.
 fn in_child(child: &InChild) {
     fork::child_begins();
     if let Some(mut all) = ALL.with(|place| place.take()) {
@@ -85,9 +85,11 @@ fn in_child(child: &InChild) {
             control.lifecycle().poison();
         });
         for domain in all.domains.iter().filter_map(|d| d.upgrade()) {
+            if domain.sandbox.after_fork(child) {
+                domain.control.lifecycle().poison();
+            }
             domain.control.lifecycle().orphaned();
             domain.threads.after_fork(mine::held(&domain.threads));
-            domain.sandbox.after_fork(child);
             domain.instance.window().after_fork(child);
             if let Some(seat) = domain.instance.seat() {
                 // The seat is the parent's: so is what the domain has in common with others.

@@ -16,7 +16,9 @@ use crate::own_threads::mine::Belonging;
 use crate::own_threads::state::OwnThreads;
 use crate::value::Offset;
 use postern_gates::gate::STATUS_OK;
+use postern_gates::lifecycle::Phase;
 use postern_gates::mask::SignalsBlocked;
+use postern_gates::outcome::{ANOTHER, NO_SANDBOX_THREAD, RawFault};
 use postern_gates::resume::Resume;
 use postern_gates::upcall::{Job, Pool, PoolCounters};
 use postern_gates::{map, signal, thread};
@@ -123,7 +125,10 @@ impl SandboxThread {
                     job.done();
                     break;
                 }
-                Ok(Err(_)) => break,
+                Ok(Err(error)) => {
+                    self.refused(&job, &error);
+                    break;
+                }
                 // A service's, which nobody made the call for.
                 Err(panic) => {
                     // Dropping it might panic.
@@ -139,9 +144,36 @@ impl SandboxThread {
         }
         renew(&self.domain, &job);
     }
+
+    /// A handler that has run in part could not go on: it is one that another thread's fault has
+    /// ended there, or it faulted itself, unless another life has begun, or begins.
+    fn refused(&self, job: &Job<'_>, error: &CallError) {
+        with_domain(&self.domain, |inner| {
+            // In this order: whoever resets has changed the job's pool before it opens.
+            let life = inner.restarts.life();
+            let (kind, message) = match inner.control.lifecycle().now() {
+                Phase::Open | Phase::MovePending => {
+                    let message = format!("a handler that had waited could not go on: {error}");
+                    (NO_SANDBOX_THREAD, Some(message))
+                }
+                Phase::Poisoned => (ANOTHER, None),
+                _ => return,
+            };
+            if job.argument().is_none() && !job.is_over() {
+                let raw = RawFault {
+                    kind,
+                    ..RawFault::default()
+                };
+                drop(call::fault(inner, &raw, message, life, 0, false));
+            }
+        });
+    }
 }
 
-fn with_domain<R>(domain: &Weak<DomainInner>, what: impl FnOnce(&DomainInner) -> R) -> Option<R> {
+fn with_domain<R>(
+    domain: &Weak<DomainInner>,
+    what: impl FnOnce(&Arc<DomainInner>) -> R,
+) -> Option<R> {
     let inner = domain.upgrade()?;
     let done = what(&inner);
     let_go(inner);

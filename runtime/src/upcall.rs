@@ -66,7 +66,7 @@ impl Upcall {
     }
 
     /// Longest time of a handler; it is ended after once to twice that. Default: the domain's
-    /// deadline, or 1 s.
+    /// deadline, or 1 s. It is 50 µs at least.
     #[must_use]
     pub fn longest(mut self, longest: Duration) -> Upcall {
         self.longest = longest;

@@ -10,6 +10,11 @@
 use crate::thread::Thread;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
+/// Least nanoseconds between two ticks. If the next one has come when the handler of the last is
+/// done, the thread executes nothing in between; and where an upcall cannot be ended, in its first
+/// and last instructions, that is for good.
+const LEAST: u64 = 50_000;
+
 /// Its address is what the signals of all clocks bring, and no others.
 static TICK: AtomicU8 = AtomicU8::new(0);
 
@@ -35,14 +40,18 @@ pub(crate) struct Clock {
     armed: AtomicBool,
     /// What [`Thread::upcalls`] was at the last tick.
     seen: AtomicU64,
+    /// At the next tick events are rung for again, by `ring`.
+    rings: AtomicBool,
+    ring: fn(&Thread),
 }
 
 impl Clock {
-    /// A timer for the calling thread that sends `signal`.
+    /// A timer for the calling thread that sends `signal`; `ring` rings for the events that wait.
     pub(crate) fn new(
         limit: u64,
         signal: libc::c_int,
         allowed: *const u8,
+        ring: fn(&Thread),
     ) -> std::io::Result<Clock> {
         let mut timer = 0i32;
         // SAFETY: zeros are a valid sigevent; the kernel reads it, and writes the timer's number.
@@ -67,9 +76,11 @@ impl Clock {
             timer,
             // SAFETY: getpid has no preconditions.
             process: unsafe { libc::getpid() },
-            limit: limit.max(1),
+            limit: limit.max(LEAST),
             armed: AtomicBool::new(false),
             seen: AtomicU64::new(0),
+            rings: AtomicBool::new(false),
+            ring,
         })
     }
 
@@ -85,8 +96,27 @@ impl Clock {
     pub(crate) fn arm(&self) {
         if !self.armed.load(Ordering::Relaxed) {
             self.armed.store(true, Ordering::Relaxed);
-            self.every(self.limit);
+            self.set(self.limit, self.limit);
         }
+    }
+
+    /// Has a tick come after so many nanoseconds, at which events are to be rung for.
+    pub(crate) fn ring_after(&self, pause: u64) {
+        self.rings.store(true, Ordering::Relaxed);
+        self.armed.store(true, Ordering::Relaxed);
+        self.set(pause.max(LEAST), self.limit);
+    }
+
+    /// At a tick: rings if it is that one.
+    pub(crate) fn ring(&self, thread: &Thread) {
+        if self.rings.swap(false, Ordering::Relaxed) {
+            (self.ring)(thread);
+        }
+    }
+
+    /// The longest time of an upcall in nanoseconds.
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
     }
 
     /// The timer has run out, while this many upcalls had begun or ended: whether the one that runs
@@ -94,21 +124,22 @@ impl Clock {
     pub(crate) fn is_over(&self, upcalls: u64) -> bool {
         let runs = upcalls & 1 == 1;
         if !runs {
-            self.every(0);
+            self.set(0, 0);
             self.armed.store(false, Ordering::Relaxed);
         }
         self.seen.swap(upcalls, Ordering::Relaxed) == upcalls && runs
     }
 
-    fn every(&self, nanoseconds: u64) {
+    /// When the timer runs out first, and how often then, in nanoseconds; 0: it does not.
+    fn set(&self, first: u64, period: u64) {
         const SECOND: u64 = 1_000_000_000;
-        let time = libc::timespec {
+        let time = |nanoseconds: u64| libc::timespec {
             tv_sec: (nanoseconds / SECOND) as libc::time_t,
             tv_nsec: (nanoseconds % SECOND) as libc::c_long,
         };
         let value = libc::itimerspec {
-            it_interval: time,
-            it_value: time,
+            it_interval: time(period),
+            it_value: time(first),
         };
         // SAFETY: the kernel reads the structure.
         unsafe {

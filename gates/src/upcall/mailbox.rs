@@ -4,8 +4,9 @@
 //! Any thread puts something in, also in a signal handler, and none waits for another: who finds a
 //! slot in somebody's hands takes the next one. The thread itself takes out, in the handler of the
 //! signal for upcalls, which may have interrupted it while it put something in. Invariant: who has
-//! filled a slot rings behind that, and `rung` is taken back before slots are looked at. So what a
-//! look does not find is rung for after it.
+//! filled a slot rings behind that, and `rung` is taken back before slots are looked at for the
+//! last time. So what that look does not find is rung for after it. While the thread calls
+//! handlers, and while it is left to itself before the next ones, `rung` stays, and nobody rings.
 
 use crate::outcome::RawFault;
 use crate::signal;
@@ -177,7 +178,12 @@ impl Mailbox {
         }
     }
 
-    /// The thread looks from here on.
+    /// Whoever posts does not ring: the thread looks, or is rung for later.
+    pub(super) fn hold(&self) {
+        self.rung.store(true, SeqCst);
+    }
+
+    /// Whoever posts rings from here on.
     pub(super) fn answer(&self) {
         self.rung.store(false, SeqCst);
     }
@@ -205,7 +211,7 @@ impl Mailbox {
 
     /// How many events wait.
     pub fn waiting(&self) -> u32 {
-        let states = self.slots.iter().map(|slot| slot.state.load(Relaxed));
+        let states = self.slots.iter().map(|slot| slot.state.load(SeqCst));
         states
             .filter(|state| !matches!(*state, EMPTY | BUSY))
             .count() as u32

@@ -2,6 +2,9 @@
 //! extension wants called. Any thread puts something in, also in a handler of a signal, and waits
 //! for nobody; threads of the pool take out.
 //!
+//! A handler has run in part, and may hold locks of its domain's: one with which nobody goes on has
+//! ended inside. A function has not begun.
+//!
 //! Invariant: a place is touched by who has changed its state to FILLING or TAKEN. A place for a
 //! handler always has a data stack that nobody else has: that of the handler that waits there, or
 //! a spare one for the interrupted thread, or for whoever resumes it.
@@ -20,6 +23,8 @@ const FILLING: u32 = 1;
 const READY: u32 = 2;
 /// A thread of the pool has it.
 const TAKEN: u32 = 3;
+/// The same, and what was there has ended.
+const OVER: u32 = 4;
 
 /// What each place has.
 #[derive(Default)]
@@ -72,7 +77,9 @@ pub struct PoolCounters {
     pub spawned: u64,
     /// Handlers with which a thread went on.
     pub resumed: u64,
-    /// Handlers and functions that the domain let nobody go on with: it was reset, or closed.
+    /// Handlers with which no thread went on: the domain was reset or closed, or refused it.
+    pub ended: u64,
+    /// Functions that no thread called, for the same reasons.
     pub skipped: u64,
     /// Handlers and functions for which there was no place.
     pub full: u64,
@@ -99,6 +106,7 @@ pub struct Pool {
     promoted: AtomicU64,
     spawned: AtomicU64,
     resumed: AtomicU64,
+    ended: AtomicU64,
     skipped: AtomicU64,
     full: AtomicU64,
 }
@@ -128,6 +136,7 @@ impl Pool {
             promoted: AtomicU64::new(0),
             spawned: AtomicU64::new(0),
             resumed: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             full: AtomicU64::new(0),
         }
@@ -144,6 +153,7 @@ impl Pool {
             promoted: self.promoted.load(Relaxed),
             spawned: self.spawned.load(Relaxed),
             resumed: self.resumed.load(Relaxed),
+            ended: self.ended.load(Relaxed),
             skipped: self.skipped.load(Relaxed),
             full: self.full.load(Relaxed),
             busy: self.busy.load(Relaxed),
@@ -216,27 +226,45 @@ impl Pool {
     }
 
     /// Another life of the domain begins, and nobody is inside: what waits is not for this one.
-    /// Data stacks begin anew, too.
-    pub fn begin_anew(&self) {
+    /// Data stacks begin anew, too. Says how many handlers that has ended.
+    pub fn begin_anew(&self) -> u32 {
         self.life.fetch_add(1, SeqCst);
-        for place in self.places() {
-            if place.changes(READY, TAKEN) {
+        let end = |place: &Place, counter: &AtomicU64| {
+            let waits = place.changes(READY, TAKEN);
+            if waits {
                 self.waiting.fetch_sub(1, SeqCst);
-                self.skipped.fetch_add(1, Relaxed);
+                counter.fetch_add(1, Relaxed);
                 place.state.store(FREE, SeqCst);
             }
+            waits
+        };
+        for task in &self.tasks {
+            end(&task.place, &self.skipped);
         }
+        let handlers = self
+            .slots
+            .iter()
+            .filter(|slot| end(&slot.place, &self.ended));
+        handlers.count() as u32
     }
 
-    /// In the child after fork: none of the threads is here, and nothing is half written.
-    pub fn after_fork(&self, _: &InChild) {
+    /// In the child after fork: none of the threads is here, and nothing is half written. Whether
+    /// a handler waited, with which nobody goes on here.
+    pub fn after_fork(&self, _: &InChild) -> bool {
+        self.forget()
+    }
+
+    fn forget(&self) -> bool {
         self.opens(false);
         self.life.fetch_add(1, SeqCst);
+        let waits = |slot: &Slot| !matches!(slot.place.state.load(SeqCst), FREE | OVER);
+        let any = self.slots.iter().any(waits);
         for place in self.places() {
             place.state.store(FREE, SeqCst);
         }
         self.waiting.store(0, SeqCst);
         self.busy.store(0, SeqCst);
+        any
     }
 
     /// A number that changes when something begins to wait.
@@ -330,6 +358,7 @@ impl<'a> Job<'a> {
     /// It was gone on with, to whatever end.
     pub fn done(&mut self) {
         self.done = true;
+        let _ = self.place.changes(TAKEN, OVER);
         if matches!(self.what, What::Handler(_)) {
             self.pool.resumed.fetch_add(1, Relaxed);
         }
@@ -366,13 +395,15 @@ impl<'a> Job<'a> {
 
 impl Drop for Job<'_> {
     fn drop(&mut self) {
-        if !self.done {
-            self.pool.skipped.fetch_add(1, Relaxed);
+        match self.what {
+            _ if self.done => {}
+            What::Handler(_) => drop(self.pool.ended.fetch_add(1, Relaxed)),
+            What::Function(_) => drop(self.pool.skipped.fetch_add(1, Relaxed)),
         }
+        let _ = self.place.changes(TAKEN, FREE) || self.place.changes(OVER, FREE);
         // A child of a fork in which this is dropped has counted anew.
         let busy = |n: u32| n.checked_sub(1);
         let _ = self.pool.busy.fetch_update(SeqCst, SeqCst, busy);
-        let _ = self.place.changes(TAKEN, FREE);
     }
 }
 
@@ -412,17 +443,37 @@ mod tests {
     }
 
     #[test]
+    fn a_forked_child_knows_whether_a_handler_waited() {
+        let pool = Pool::new(&[100], 1);
+        pool.opens(true);
+        pool.spawn(1, 1);
+        assert!(!pool.forget(), "a function has not begun");
+        pool.opens(true);
+        pool.suspend(1, 200, |_| {});
+        assert!(pool.forget());
+        pool.opens(true);
+        pool.suspend(1, 100, |_| {});
+        let mut job = pool.take().unwrap();
+        job.done();
+        assert!(!pool.forget(), "it has ended");
+        drop(job);
+        assert!(pool.take().is_none() && pool.counters().busy == 0);
+    }
+
+    #[test]
     fn nothing_is_taken_over_into_another_life() {
         let pool = Pool::new(&[100], 1);
         pool.opens(true);
         pool.suspend(1, 200, |_| {});
         let job = pool.take().unwrap();
         pool.spawn(2, 2);
-        pool.begin_anew();
+        assert_eq!(pool.begin_anew(), 0, "a thread has the handler");
         assert!(job.is_over() && pool.take().is_none());
         drop(job);
-        assert_eq!(pool.counters().skipped, 2);
+        assert_eq!((pool.counters().skipped, pool.counters().ended), (1, 1));
         // The place is free again, with the stack that it had.
         assert_eq!(pool.suspend(3, 300, |_| {}), Some(200));
+        assert_eq!(pool.begin_anew(), 1);
+        assert_eq!((pool.counters().skipped, pool.counters().ended), (1, 2));
     }
 }

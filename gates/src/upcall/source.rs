@@ -31,6 +31,10 @@ pub enum Handled {
 /// signal for upcalls, which may have interrupted it anywhere: so they neither allocate nor free,
 /// take no lock and wait for nobody.
 pub trait Sources: Send {
+    /// The signal came: whether there may be events since this was asked last, even if it was
+    /// another one that brought it.
+    fn signalled(&mut self) -> bool;
+
     /// Takes one that nobody else has taken, if there is any.
     fn claim(&mut self) -> Option<Claimed>;
 

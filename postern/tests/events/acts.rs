@@ -3,7 +3,7 @@
 use super::support::cold;
 use super::{builder, domains, handled, image, number, until};
 use postern::{CommonMemory, Domain, Event, Posted, Subscription, Way, Ways};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A domain whose handlers run only where something is sent.
 fn posting() -> Domain {
@@ -168,4 +168,30 @@ fn niceness_is_granted() {
             }
         });
     });
+}
+
+/// Handlers that send their own client events have no more than about half of its time.
+#[test]
+fn a_thread_gets_on_whatever_handlers_send_it() {
+    let domain = posting();
+    let again = on(&domain, "again");
+    let (number, other) = (again.number(), domain.clone());
+    let (says, said) = std::sync::mpsc::channel();
+    let attached = std::thread::spawn(move || {
+        let client = other.attach().unwrap();
+        client.send(number, 0).unwrap();
+        let begun = Instant::now();
+        let mut turns = 0u64;
+        while begun.elapsed() < Duration::from_millis(200) {
+            turns += 1;
+        }
+        says.send(turns).unwrap();
+        client.counters().delivered
+    });
+    let turns = said.recv_timeout(Duration::from_secs(60));
+    let turns = turns.expect("the thread does not get on");
+    let delivered = attached.join().unwrap();
+    println!("{turns} turns, {delivered} handlers");
+    assert!(turns > 100 && delivered > 100);
+    drop(again);
 }

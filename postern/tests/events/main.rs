@@ -55,6 +55,14 @@ fn image() -> &'static Image {
                  cltq
                  movq %rax,%gs:last(,%eiz,1)
                  ret
+             again: movl %edi,%ebx
+                 call __postern_upcall_client
+                 movl %eax,%edi
+                 movl %ebx,%esi
+                 movl $1,%edx
+                 call __postern_upcall_send
+                 lock incq %gs:calls(,%eiz,1)
+                 ret
              nices: movl %esi,%edi
                  movl $7,%esi
                  call __postern_upcall_nice
@@ -72,7 +80,7 @@ fn image() -> &'static Image {
              order_of: movq %gs:order(,%eiz,1),%rax
                  ret";
         let handlers = [
-            "on", "other", "notes", "loops", "traps", "who", "wakes", "sends", "nices",
+            "on", "other", "notes", "loops", "traps", "who", "wakes", "sends", "again", "nices",
         ];
         let handlers = handlers.map(|name| (name, "v(IL)"));
         let acts = [
@@ -224,8 +232,8 @@ fn the_current_thread_is_interrupted() {
     assert_eq!(bell.counters().by_current, before.by_current);
 }
 
-/// A thread that is signalled all the time and never looks, since it blocks the signal: what it
-/// leaves is the dispatcher's.
+/// A thread that never looks, since it blocks the signal: what it leaves is the dispatcher's, and
+/// it is signalled once, whatever happens.
 #[test]
 fn who_is_interrupted_and_takes_nothing_keeps_nothing() {
     let domain = builder().ways(Ways::only(Way::Current)).build().unwrap();
@@ -245,11 +253,49 @@ fn who_is_interrupted_and_takes_nothing_keeps_nothing() {
     let begun = Instant::now();
     until("a call", || {
         doorbell.ring(1).unwrap();
-        bell.counters().by_dispatcher >= 20
+        bell.counters().by_dispatcher >= 20 && is_pending(libc::SIGRTMAX() - 4)
     });
     println!("{:?} {:?}", begun.elapsed(), bell.counters());
-    mask(libc::SIG_UNBLOCK);
+    assert_eq!(bell.counters().by_current, 0);
+    assert_eq!(queued(libc::SIGRTMAX() - 4), 1);
+    // What is taken by its handler is followed by another.
     drop(attached);
+    mask(libc::SIG_UNBLOCK);
+    let attached = domain.attach().unwrap();
+    for _ in 0..3 {
+        mask(libc::SIG_BLOCK);
+        until("a signal", || {
+            doorbell.ring(1).unwrap();
+            is_pending(libc::SIGRTMAX() - 4)
+        });
+        mask(libc::SIG_UNBLOCK);
+    }
+    drop(attached);
+}
+
+/// Takes what is queued of a signal that the calling thread blocks: how often it is.
+fn queued(signal: i32) -> usize {
+    let none = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let mut n = 0;
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&mut set, signal);
+        while libc::sigtimedwait(&set, std::ptr::null_mut(), &none) == signal {
+            n += 1;
+        }
+    }
+    n
+}
+
+fn is_pending(signal: i32) -> bool {
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigpending(&mut set);
+        libc::sigismember(&set, signal) == 1
+    }
 }
 
 fn handled_of(counters: &postern::EventCounters) -> u64 {

@@ -3,8 +3,8 @@
 use super::dispatcher::Dispatcher;
 use super::error::{EventError, system};
 use super::service;
-use super::trusted::bpf::AttachedThread;
-use super::trusted::slots::{By, CLIENTS, Claims, ClientSlot};
+use super::trusted::bpf::{AttachedThread, CLIENTS};
+use super::trusted::slots::{By, Claims, ClientSlot};
 use crate::domain::Domain;
 use crate::upcall::{Attachment, Granted, LONGEST, UpcallSender};
 use postern_gates::machine;
@@ -97,7 +97,10 @@ impl ClientBuilder {
         let client = place.slot();
         let mailbox = client.mailbox.get_or_init(|| Arc::new(Mailbox::default()));
         let before = mailbox.counters();
-        let handlers = Handlers::Of(Box::new(Claims::new(&slots, By::Current)), mailbox.clone());
+        let waiting = place.dispatcher.waiting();
+        let signals = waiting.map(|waiting| waiting.signals(place.number));
+        let claims = Claims::new(&slots, By::Current, signals);
+        let handlers = Handlers::Of(Box::new(claims), mailbox.clone());
         let granted = Granted {
             services: &self.services,
             longest: self.longest,
@@ -106,9 +109,9 @@ impl ClientBuilder {
         client.woken.store(0, SeqCst);
         client.niceness.store(self.niceness, SeqCst);
         client.tid.store(machine::thread_id(), SeqCst);
-        place.dispatcher.watch(attachment.sender());
-        let known = place.dispatcher.waiting().map(|waiting| waiting.attach());
+        let known = waiting.map(|waiting| waiting.attach(place.number));
         let known = known.transpose().map_err(system("attach the thread"))?;
+        place.dispatcher.watch(attachment.sender());
         Ok(Client {
             known,
             attachment,

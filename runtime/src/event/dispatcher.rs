@@ -302,7 +302,7 @@ impl Shared {
     }
 
     fn serve(&self, waiting: Option<&Waiting>) {
-        let mut claims = Claims::new(&self.slots, By::Dispatcher);
+        let mut claims = Claims::new(&self.slots, By::Dispatcher, None);
         // Since and until when what happened is left to the thread that was signalled for it.
         let mut left: Option<(u64, u64)> = None;
         let mut signalled = waiting.map_or(0, Waiting::signalled);

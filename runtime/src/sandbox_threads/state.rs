@@ -49,16 +49,16 @@ impl SandboxThreads {
     /// Another life of the domain begins, and nobody is inside.
     pub(crate) fn begin_anew(&self) {
         self.threads.begin_anew();
-        if let Some(pool) = &self.pool {
-            pool.begin_anew();
+        let ended = self.pool.as_ref().map_or(0, |pool| pool.begin_anew());
+        if ended > 0 {
+            tracing::info!(ended, "handlers that waited were ended by a reset");
         }
     }
 
-    /// In the child after fork, which has none of them.
-    pub(crate) fn after_fork(&self, child: &InChild) {
+    /// In the child after fork, which has none of them. Whether a handler waited.
+    pub(crate) fn after_fork(&self, child: &InChild) -> bool {
         self.threads.after_fork(0);
-        if let Some(pool) = &self.pool {
-            pool.after_fork(child);
-        }
+        let pool = self.pool.as_ref();
+        pool.is_some_and(|pool| pool.after_fork(child))
     }
 }

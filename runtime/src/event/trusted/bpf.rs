@@ -12,6 +12,11 @@
 //! signals no other process's thread, whatever becomes of ours. A thread of ours that ended
 //! attached leaves its number to another thread of ours, for which such a signal is a stray.
 //!
+//! **How often.** Real-time signals queue, and a thread may block them. So one that was signalled
+//! is not again before it has said that it takes that one ([`Signals::taken`]). It is the current
+//! thread, and says so before it looks for events: what comes behind its look finds the word taken
+//! back.
+//!
 //! **Which thread is a dispatcher** is told by the address of its `task_struct`, which a second
 //! program tells the thread about itself: no layout of the kernel's is assumed. The dispatcher
 //! takes it back before it ends.
@@ -22,15 +27,18 @@
 use crate::fork;
 use std::ffi::CStr;
 use std::io::{Error, Result};
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 
 /// Dispatchers that can have it at once.
 const DISPATCHERS: usize = 256;
 /// Threads that can be attached at once.
 const THREADS: u32 = 4096;
+/// Those of one domain, which have numbers below this.
+pub(crate) const CLIENTS: usize = 64;
 
 /// What a dispatcher and the program tell each other, in a page of both.
 #[repr(C)]
@@ -38,8 +46,10 @@ struct Words {
     /// The dispatcher waits for events until this time, by the clock `CLOCK_MONOTONIC`; 0: it does
     /// not wait. Whatever wakes it later is no event.
     until: AtomicU64,
-    /// How often somebody was signalled.
+    /// How often somebody was signalled, or was already and has not taken it.
     signalled: AtomicU64,
+    /// By client: it was signalled, and has not taken it.
+    pending: [AtomicU8; CLIENTS],
 }
 
 const PAGE: usize = DISPATCHERS * size_of::<Words>();
@@ -48,7 +58,7 @@ const PAGE: usize = DISPATCHERS * size_of::<Words>();
 pub(crate) struct Program {
     /// Dispatchers by the address of their task: a number below [`DISPATCHERS`].
     dispatchers: OwnedFd,
-    /// Attached threads by process (upper half) and thread: their dispatcher's number.
+    /// Attached threads by process (upper half) and thread: their [`Member`].
     attached: OwnedFd,
     learned: OwnedFd,
     learns: OwnedFd,
@@ -62,6 +72,13 @@ pub(crate) struct Program {
 unsafe impl Send for Program {}
 // SAFETY: as above.
 unsafe impl Sync for Program {}
+
+/// Whose thread an attached one is.
+#[repr(C)]
+struct Member {
+    dispatcher: u32,
+    client: u32,
+}
 
 /// What the kernel says of the calling thread.
 #[derive(Clone, Copy, Default)]
@@ -131,9 +148,10 @@ fn element<K, V>(map: &OwnedFd, key: &K, value: *const V) -> Element {
     [map.as_raw_fd() as u64, key, value as u64, 0]
 }
 
-fn update(map: &OwnedFd, key: u64, value: u32) -> Result<()> {
-    // SAFETY: both are as large as the map's.
-    unsafe { bpf(MAP_UPDATE, &mut element(map, &key, &raw const value)).map(drop) }
+/// `V` is as large as the map's values.
+fn update<V>(map: &OwnedFd, key: u64, value: &V) -> Result<()> {
+    // SAFETY: both are as large as the map's, by the callers.
+    unsafe { bpf(MAP_UPDATE, &mut element(map, &key, &raw const *value)).map(drop) }
 }
 
 fn delete(map: &OwnedFd, key: u64) {
@@ -177,6 +195,11 @@ impl Assembler {
         self.put((0x07, to, 0, 0, value));
     }
 
+    /// `to += from`
+    fn add_register(&mut self, to: u8, from: u8) {
+        self.put((0x0f, to, from, 0, 0));
+    }
+
     /// `to = *(u64 *)(from + offset)`
     fn load(&mut self, to: u8, from: u8, offset: i16) {
         self.put((0x79, to, from, offset, 0));
@@ -196,6 +219,15 @@ impl Assembler {
         self.put((0x63, to, from, offset, 0));
     }
 
+    /// The same of 8 bits.
+    fn load_byte(&mut self, to: u8, from: u8, offset: i16) {
+        self.put((0x71, to, from, offset, 0));
+    }
+
+    fn store_byte(&mut self, to: u8, offset: i16, from: u8) {
+        self.put((0x73, to, from, offset, 0));
+    }
+
     fn call(&mut self, helper: i32) {
         self.put((0x85, 0, 0, 0, helper));
     }
@@ -204,6 +236,21 @@ impl Assembler {
     fn leave_if(&mut self, operation: u8, register: u8, other: u8, value: i32) {
         self.leaving.push(self.code.len());
         self.put((operation, register, other, 0, value));
+    }
+
+    /// Over what `skipped` puts, if `register` compares so with a number.
+    fn skip_if(
+        &mut self,
+        operation: u8,
+        register: u8,
+        value: i32,
+        skipped: impl FnOnce(&mut Self),
+    ) {
+        let place = self.code.len();
+        self.put((operation, register, 0, 0, value));
+        skipped(self);
+        let distance = (self.code.len() - place - 1) as u64;
+        self.code[place] |= distance << 16;
     }
 
     /// r0 = the value in a map for the key on the stack, at `r10 + key`; to the end without one.
@@ -240,6 +287,8 @@ const OTHER_THAN: u8 = 0x5d;
 
 /// What is run at `sched_waking`, whose first argument is the task that is woken.
 fn wakes(dispatchers: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32) -> Vec<u64> {
+    const SIGNALLED: i16 = offset_of!(Words, signalled) as i16;
+    const PENDING: i16 = offset_of!(Words, pending) as i16;
     let mut a = Assembler::default();
     a.load(6, 1, 0);
     a.store(10, -8, 6);
@@ -258,14 +307,23 @@ fn wakes(dispatchers: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32
     a.call(CURRENT_NUMBERS);
     a.store(10, -8, 0);
     a.look_up(attached, -8);
-    a.load_half(1, 0, 0);
+    a.load_half(1, 0, offset_of!(Member, dispatcher) as i16);
     a.leave_if(OTHER_THAN, 1, 7, 0);
-    a.set(1, signal);
-    a.call(SIGNAL_THREAD);
-    a.leave_if(NOT_EQUAL, 0, 0, 0);
-    a.load(1, 8, 8);
+    // r9: where its byte is.
+    a.load_half(9, 0, offset_of!(Member, client) as i16);
+    a.leave_if(AT_LEAST, 9, 0, CLIENTS as i32);
+    a.add_register(9, 8);
+    a.load_byte(1, 9, PENDING);
+    a.skip_if(NOT_EQUAL, 1, 0, |a| {
+        a.set(1, signal);
+        a.call(SIGNAL_THREAD);
+        a.leave_if(NOT_EQUAL, 0, 0, 0);
+        a.set(1, 1);
+        a.store_byte(9, PENDING, 1);
+    });
+    a.load(1, 8, SIGNALLED);
     a.add(1, 1);
-    a.store(8, 8, 1);
+    a.store(8, SIGNALLED, 1);
     a.finish()
 }
 
@@ -315,7 +373,7 @@ impl Program {
     /// Puts it in force, with the signal for upcalls.
     fn new(signal: i32) -> Result<Program> {
         let dispatchers = map(HASH, 8, 4, DISPATCHERS as u32, 0)?;
-        let attached = map(HASH, 8, 4, THREADS, 0)?;
+        let attached = map(HASH, 8, size_of::<Member>() as u32, THREADS, 0)?;
         let shared = map(
             ARRAY,
             4,
@@ -420,7 +478,7 @@ impl Waiting {
     pub(crate) fn begin(&self) -> Result<OfThread<'_>> {
         let task = self.program.learn()?.task;
         self.wait_until(0);
-        update(&self.program.dispatchers, task, self.number as u32)?;
+        update(&self.program.dispatchers, task, &(self.number as u32))?;
         Ok(OfThread(&self.program.dispatchers, task))
     }
 
@@ -431,16 +489,27 @@ impl Waiting {
         words.until.store(nanoseconds, SeqCst);
     }
 
-    /// How often somebody was signalled.
+    /// How often somebody was signalled, or was already.
     pub(crate) fn signalled(&self) -> u64 {
         self.program.words(self.number).signalled.load(SeqCst)
     }
 
-    /// The calling thread is attached, until the result is dropped.
-    pub(crate) fn attach(self: &Arc<Self>) -> Result<AttachedThread> {
+    /// The calling thread is attached as the client with this number, until the result is dropped.
+    pub(crate) fn attach(self: &Arc<Self>, client: usize) -> Result<AttachedThread> {
         let numbers = self.program.learn()?.numbers;
-        update(&self.program.attached, numbers, self.number as u32)?;
+        // What was signalled to a former one is not this one's.
+        self.signals(client).taken();
+        let member = Member {
+            dispatcher: self.number as u32,
+            client: client as u32,
+        };
+        update(&self.program.attached, numbers, &member)?;
         Ok(AttachedThread(self.clone(), numbers))
+    }
+
+    /// The signals of the client with this number, below [`CLIENTS`].
+    pub(crate) fn signals(self: &Arc<Self>, client: usize) -> Signals {
+        Signals(self.clone(), client)
     }
 }
 
@@ -449,6 +518,18 @@ impl Drop for Waiting {
         if self.process == fork::process() {
             fork::lock(&self.program.used)[self.number] = false;
         }
+    }
+}
+
+/// What the program sends one client.
+pub(crate) struct Signals(Arc<Waiting>, usize);
+
+impl Signals {
+    /// Whether the client was signalled since this was asked last: from here on it is again. Signal
+    /// handlers may call this.
+    pub(crate) fn taken(&self) -> bool {
+        let words = self.0.program.words(self.0.number);
+        words.pending[self.1].swap(0, SeqCst) != 0
     }
 }
 

@@ -12,6 +12,7 @@
 //! descriptor, and only then the slot is free. What an epoll set said of a former generation enters
 //! nothing.
 
+use super::bpf::{CLIENTS, Signals};
 use postern_gates::upcall::{Claimed, Handled, Mailbox, Sources};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
@@ -23,8 +24,6 @@ use std::sync::{Arc, OnceLock};
 
 /// Events that a domain can have at once.
 pub(crate) const EVENTS: usize = 64;
-/// Threads that can be attached for them at once.
-pub(crate) const CLIENTS: usize = 64;
 /// Of events that are found in one look.
 const BATCH: usize = 16;
 
@@ -457,15 +456,18 @@ pub(crate) struct Claims {
     /// Found in the last look and not taken yet: the next one is the last.
     batch: [Found; BATCH],
     left: usize,
+    /// By which the kernel's program says that there is something.
+    signals: Option<Signals>,
 }
 
 impl Claims {
-    pub(crate) fn new(slots: &Arc<Slots>, by: By) -> Claims {
+    pub(crate) fn new(slots: &Arc<Slots>, by: By, signals: Option<Signals>) -> Claims {
         Claims {
             slots: slots.clone(),
             by,
             batch: [Found { token: 0, flags: 0 }; BATCH],
             left: 0,
+            signals,
         }
     }
 
@@ -523,6 +525,10 @@ impl Claims {
 }
 
 impl Sources for Claims {
+    fn signalled(&mut self) -> bool {
+        self.signals.as_ref().is_some_and(Signals::taken)
+    }
+
     fn claim(&mut self) -> Option<Claimed> {
         loop {
             let claimed = self.claim_found();

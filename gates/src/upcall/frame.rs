@@ -1,0 +1,250 @@
+//! What is kept of the thread that an upcall interrupts besides its words: the kernel's frame,
+//! which `rt_sigreturn` reads again, errno, and the gs base; and the memory for it, with the stacks
+//! that the upcall needs.
+
+use crate::map::{self, Mapping};
+use crate::mask::FAULTS;
+use crate::outcome::Refusal;
+use crate::signal;
+use libc::{c_int, ucontext_t};
+use std::arch::asm;
+use std::mem::offset_of;
+
+/// Bytes of the control stack, for the handler's return addresses and for services.
+const STACK: usize = 256 << 10;
+/// Of these, what services leave to the gates' own code.
+const MARGIN: u64 = 16 << 10;
+/// What a handler needs of a signal stack besides the system's frame.
+const HANDLER: usize = 12 << 10;
+const PAGE: usize = 4096;
+
+// What the kernel reads and writes of a frame on this processor. Behind the mask in libc's
+// structure is what the kernel has not.
+const UCONTEXT: usize = 304;
+const _: () = assert!(
+    offset_of!(ucontext_t, uc_sigmask) + 8 == UCONTEXT && offset_of!(ucontext_t, uc_mcontext) == 40
+);
+/// Where the first 512 bytes of the vector state say how long it is, if this word is there.
+const SW_BYTES: usize = 464;
+const MAGIC: u32 = 0x4650_5853;
+/// Its length without that.
+const LEGACY: usize = 512;
+
+/// Memory, with pages without access between.
+struct Places {
+    /// Another signal stack: lowest address and bytes.
+    signal_stack: (usize, usize),
+    /// The control stack.
+    control_stack: (usize, usize),
+    /// Copies of frames.
+    frame: (usize, usize),
+    _memory: Mapping,
+}
+
+impl Places {
+    fn new() -> Result<Places, Refusal> {
+        let refused = |_| Refusal::NoMemory;
+        let pages = |bytes: usize| bytes.next_multiple_of(PAGE);
+        let frame = frame_bytes();
+        let (signal_stack, save) = (pages(needed().max(64 << 10)), pages(frame + 2 * PAGE));
+        let all = 4 * PAGE + signal_stack + STACK + save;
+        map::room(7).map_err(refused)?;
+        let memory = Mapping::reserve(all).map_err(refused)?;
+        let mut at = 0;
+        let mut place = |bytes: usize| -> Result<(usize, usize), Refusal> {
+            let start = at + PAGE;
+            at = start + bytes;
+            memory.open(start..at).map_err(refused)?;
+            Ok((memory.address() + start, bytes))
+        };
+        Ok(Places {
+            signal_stack: place(signal_stack)?,
+            control_stack: place(STACK)?,
+            frame: place(save)?,
+            _memory: memory,
+        })
+    }
+
+    /// Where the copy of the kernel's context is; the vector state is at the beginning.
+    fn context(&self) -> usize {
+        self.frame.0 + self.frame.1 - UCONTEXT.next_multiple_of(64)
+    }
+
+    /// Room for the vector state.
+    fn room(&self) -> usize {
+        self.context() - self.frame.0
+    }
+}
+
+/// Of one thread, which alone uses it.
+pub(super) struct Frame {
+    places: Places,
+    errno: c_int,
+    gs: u64,
+    /// The signal stack is of no use during the upcall: this is the mask for it, which waits for
+    /// another stack.
+    mask: Option<u64>,
+    /// The interrupted thread has no free signal stack.
+    moves: bool,
+}
+
+impl Frame {
+    /// Room for one.
+    ///
+    /// # Errors
+    /// [`Refusal::NoMemory`]
+    pub(super) fn new() -> Result<Frame, Refusal> {
+        Ok(Frame {
+            places: Places::new()?,
+            errno: 0,
+            gs: 0,
+            mask: None,
+            moves: false,
+        })
+    }
+
+    /// The top of the upcalls' control stack.
+    pub(super) fn top(&self) -> u64 {
+        let (low, bytes) = self.places.control_stack;
+        (low + bytes) as u64
+    }
+
+    /// The lowest address of it that services may use.
+    pub(super) fn low(&self) -> u64 {
+        self.places.control_stack.0 as u64 + MARGIN
+    }
+
+    /// Copies what `rt_sigreturn` reads. False if there is no room, which the kernel's own measure
+    /// excludes.
+    ///
+    /// # Safety
+    /// The address is that of the kernel's context.
+    pub(super) unsafe fn keep(&mut self, context: *const u8) -> bool {
+        let (to, room) = (self.places.context() as *mut u8, self.places.room());
+        let vectors = self.places.frame.0 as *mut u8;
+        // SAFETY: the kernel has laid the context there, and the vector state where it says, of the
+        // length that stands in it; the copy is this state's own memory, with `room` for it.
+        unsafe {
+            let from = (*context.cast::<ucontext_t>())
+                .uc_mcontext
+                .fpregs
+                .cast::<u8>();
+            let mut bytes = 0;
+            if !from.is_null() {
+                let word = |at: usize| from.add(at).cast::<u32>().read_unaligned();
+                bytes = match word(SW_BYTES) {
+                    MAGIC => word(SW_BYTES + 4) as usize,
+                    _ => LEGACY,
+                };
+            }
+            if bytes > room {
+                return false;
+            }
+            to.copy_from_nonoverlapping(context, UCONTEXT);
+            if bytes != 0 {
+                vectors.copy_from_nonoverlapping(from, bytes);
+                let place = to.add(offset_of!(ucontext_t, uc_mcontext) + 23 * 8);
+                place.cast::<*mut u8>().write(vectors);
+            }
+        }
+        true
+    }
+
+    /// Notes what is not in the frame, and what kind of stack and mask the upcall needs.
+    pub(super) fn keep_rest(&mut self, context: &ucontext_t) {
+        const AUTODISARM: u32 = 1 << 31;
+        let stack = &context.uc_stack;
+        let rsp = context.uc_mcontext.gregs[libc::REG_RSP as usize] as usize;
+        let low = stack.ss_sp as usize;
+        let flags = stack.ss_flags as u32;
+        let moves = flags & (libc::SS_DISABLE as u32 | AUTODISARM) != 0
+            || (low..=low + stack.ss_size).contains(&rsp);
+        // SAFETY: the kernel's mask is the first word of libc's.
+        let before = unsafe { (&raw const context.uc_sigmask).cast::<u64>().read() };
+        let mut gs;
+        // SAFETY: reads the gs base; the processor has the instruction (`machine::unsupported`).
+        unsafe { asm!("rdgsbase {}", out(reg) gs, options(nomem, nostack, preserves_flags)) };
+        let mut mask = None;
+        if moves || before & taken() != 0 {
+            mask = Some(!taken());
+            // Not even the abort signal comes between this stack and the next one.
+            change_mask(libc::SIG_SETMASK, u64::MAX);
+        }
+        // SAFETY: errno's location is thread-local and always valid.
+        self.errno = unsafe { *libc::__errno_location() };
+        (self.gs, self.mask, self.moves) = (gs, mask, moves);
+    }
+
+    /// On the upcalls' control stack: from here on the signals come that an upcall takes.
+    pub(super) fn take_signals(&self) {
+        let Some(mask) = self.mask else {
+            return;
+        };
+        if self.moves {
+            let (start, bytes) = self.places.signal_stack;
+            let stack = libc::stack_t {
+                ss_sp: start as *mut _,
+                ss_flags: 0,
+                ss_size: bytes,
+            };
+            // SAFETY: the range is this state's own. `rt_sigreturn` brings back the one before.
+            unsafe { libc::sigaltstack(&stack, std::ptr::null_mut()) };
+        }
+        change_mask(libc::SIG_SETMASK, mask);
+    }
+
+    /// To the instruction that was interrupted.
+    pub(super) fn go_back(&self) -> ! {
+        // SAFETY: errno's location is valid. The gs base is what it was. At the address of the copy
+        // `rt_sigreturn` finds what the kernel has saved, in the shape in which it saved it.
+        unsafe {
+            *libc::__errno_location() = self.errno;
+            asm!(
+                "wrgsbase {gs}",
+                "mov rsp, {context}",
+                "mov eax, {sigreturn}",
+                "syscall",
+                "ud2",
+                gs = in(reg) self.gs,
+                context = in(reg) self.places.context(),
+                sigreturn = const libc::SYS_rt_sigreturn,
+                options(noreturn)
+            )
+        }
+    }
+}
+
+/// Most bytes that the kernel puts on a signal stack.
+fn frame_bytes() -> usize {
+    // SAFETY: getauxval has no preconditions; a missing entry reads 0.
+    (unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize).max(PAGE)
+}
+
+/// Bytes of a signal stack on which an upcall's signal may come on top of a handler's frame.
+pub(super) fn needed() -> usize {
+    2 * (frame_bytes() + HANDLER)
+}
+
+/// A mask of signals as the kernel has it.
+pub(super) fn bit(signal: c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+/// The signals that an upcall takes.
+fn taken() -> u64 {
+    FAULTS.into_iter().map(bit).sum::<u64>() | bit(signal::abort_signal())
+}
+
+/// Changes the calling thread's mask; in signal handlers, too.
+pub(super) fn change_mask(how: c_int, mask: u64) {
+    // SAFETY: the kernel reads eight bytes.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            how,
+            &raw const mask,
+            0usize,
+            8usize,
+        )
+    };
+}
