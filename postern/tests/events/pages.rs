@@ -443,9 +443,14 @@ fn views_of_other_domains_and_of_children() {
         let page = number(&domain, "page_of") as u32;
         let status = fork(|| {
             let refused = fill(&domain, wanted(6) as u32, page) == i64::from(-libc::EINVAL);
-            refused && host(&area, 7 * PAGE) == 0
+            let zeros = host(&area, 7 * PAGE) == 0;
+            // What it has of its own is its own's.
+            let own = cold(image()).build().unwrap();
+            let _event = own.on(Event::missing_pages(&area), "fills").unwrap();
+            refused && zeros && host(&area, 8 * PAGE) == wanted(8)
         });
         assert_eq!(status, 0);
+        assert_eq!(host(&area, 8 * PAGE), wanted(8));
         assert_eq!(
             (host(&area, 6 * PAGE), host(&area, 7 * PAGE)),
             (wanted(6), 0)
