@@ -3,7 +3,8 @@
 use super::support::{code, cold, descriptors, fork, succeeds_in_child, threads};
 use super::{handled, number, until};
 use postern::{
-    Domain, Event, EventError, Image, Offset, Placement, Prot, Shared, Subscription, Way, Ways,
+    Domain, DomainBuilder, Event, EventError, Image, Offset, Placement, Prot, Shared, Subscription,
+    Way, Ways,
 };
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -95,6 +96,11 @@ fn domains(deadline: Duration) -> Vec<Domain> {
 }
 
 const LONG: Duration = Duration::from_secs(60);
+
+/// Whose calls may sleep for pages as long as the machine likes.
+fn patient() -> DomainBuilder {
+    cold(image()).deadline(Some(LONG))
+}
 
 fn watched(domain: &Domain, pages: usize, handler: &str) -> Option<(Shared, Subscription)> {
     let area = Shared::new(pages * PAGE).unwrap();
@@ -375,7 +381,7 @@ fn calls_that_sleep_are_ended() {
         let Some((area, event)) = watched(&domain, 4, "loops") else {
             return;
         };
-        let readers = cold(image()).build().unwrap();
+        let readers = patient().build().unwrap();
         readers.share(&area, Prot::Read).unwrap();
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {
@@ -387,7 +393,7 @@ fn calls_that_sleep_are_ended() {
             assert!(inside.join().unwrap().is_err());
         });
         // Both who has its memory taken while it sleeps …
-        let other = cold(image()).build().unwrap();
+        let other = patient().build().unwrap();
         other.share(&area, Prot::Read).unwrap();
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| {
@@ -415,9 +421,9 @@ fn views_of_other_domains_and_of_children() {
     for domain in domains(LONG) {
         let area = Shared::new(16 * PAGE).unwrap();
         let wanted = |page: usize| u64::from(area.offset().0) + (page * PAGE) as u64;
-        let before = cold(image()).build().unwrap();
+        let before = patient().build().unwrap();
         before.share(&area, Prot::Read).unwrap();
-        let gone = cold(image()).build().unwrap();
+        let gone = patient().build().unwrap();
         gone.share(&area, Prot::Read).unwrap();
         drop(gone);
         let event = match domain.on(Event::missing_pages(&area), "fills") {
@@ -426,13 +432,13 @@ fn views_of_other_domains_and_of_children() {
         };
         assert_eq!(load(&before, &area, 0), wanted(0));
         let later = [1, 2].map(|page| {
-            let other = cold(image()).build().unwrap();
+            let other = patient().build().unwrap();
             other.share(&area, Prot::Read).unwrap();
             assert_eq!(load(&other, &area, page * PAGE), wanted(page));
             other
         });
         // Some pages only.
-        let some = cold(image()).build().unwrap();
+        let some = patient().build().unwrap();
         area.protect(&some, PAGE * 3..PAGE * 4, Prot::Read).unwrap();
         assert_eq!(load(&some, &area, 3 * PAGE), wanted(3));
         for (page, placement) in [(4, Placement::Hot), (5, Placement::Cold)] {
@@ -445,7 +451,7 @@ fn views_of_other_domains_and_of_children() {
             let refused = fill(&domain, wanted(6) as u32, page) == i64::from(-libc::EINVAL);
             let zeros = host(&area, 7 * PAGE) == 0;
             // What it has of its own is its own's.
-            let own = cold(image()).build().unwrap();
+            let own = patient().build().unwrap();
             let _event = own.on(Event::missing_pages(&area), "fills").unwrap();
             refused && zeros && host(&area, 8 * PAGE) == wanted(8)
         });
@@ -496,7 +502,7 @@ fn pages_can_be_taken_out_again() {
 /// What the kernel tells nothing of, and what it never writes.
 #[test]
 fn areas_that_cannot_be_watched() {
-    let domain = cold(image()).build().unwrap();
+    let domain = patient().build().unwrap();
     let path = std::env::current_exe().unwrap();
     let own = std::fs::File::open(path).unwrap();
     let area = Shared::from_file(own.into(), 0, PAGE).unwrap();
@@ -512,7 +518,7 @@ fn areas_that_cannot_be_watched() {
 fn nothing_is_left_of_events_that_come_and_go() {
     const TEST: &str = "pages::nothing_is_left_of_events_that_come_and_go";
     succeeds_in_child(TEST, || {
-        let domain = cold(image()).ways(Ways::only(Way::Plain)).build().unwrap();
+        let domain = patient().ways(Ways::only(Way::Plain)).build().unwrap();
         // What is made once.
         let kept = domain.on(Event::doorbell(), "nothing").unwrap();
         match watched(&domain, 1, "fills") {

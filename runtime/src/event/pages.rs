@@ -89,18 +89,17 @@ impl Pager {
         self.watch.settle(touch.address);
     }
 
-    /// Somebody sleeps. False if that may not be.
-    fn note(&self, touch: Touch, dispatcher: u32) -> bool {
+    /// Somebody sleeps; `refuse` counts who may not.
+    fn note(&self, touch: Touch, dispatcher: u32, refuse: impl Fn()) {
         if !may_wait(touch.thread, dispatcher) {
-            self.watch.settle(touch.address);
-            return false;
+            refuse();
+            return self.watch.settle(touch.address);
         }
         let page = touch.address as u32;
         let mut asleep = fork::lock(&self.asleep);
         if asleep.over {
             drop(asleep);
-            self.wake(&touch);
-            return true;
+            return self.wake(&touch);
         }
         let same = asleep.pages.entry(page).or_default();
         let is_first = same.is_empty();
@@ -113,11 +112,10 @@ impl Pager {
             drop(asleep);
             let _ = rustix::io::write(&self.told, &1u64.to_ne_bytes());
         }
-        true
     }
 
     /// What the teller does.
-    fn tell(&self, dispatcher: u32, refused: impl Fn()) {
+    fn tell(&self, dispatcher: u32, refuse: impl Fn()) {
         loop {
             let mut waits = [
                 PollFd::from_borrowed_fd(self.watch.descriptor(), PollFlags::IN),
@@ -128,9 +126,7 @@ impl Pager {
                 return;
             }
             while let Some(touch) = self.watch.next() {
-                if !self.note(touch, dispatcher) {
-                    refused();
-                }
+                self.note(touch, dispatcher, &refuse);
             }
         }
     }
