@@ -198,11 +198,12 @@ impl Pages {
             watches.retain(|watch| watch.strong_count() != 0);
             watches.push(Arc::downgrade(watch));
         }
-        let all = domain::domains();
-        let live: Vec<_> = all.iter().filter_map(|d| d.upgrade()).collect();
-        drop(all);
+        // One at a time, so that none has its end kept up for longer. Who comes meanwhile knows that
+        // the area is watched.
+        let all = domain::domains().len();
+        let live = |number: usize| domain::domains().get(number)?.upgrade();
         let mut watched = Ok(());
-        for inner in live {
+        for inner in (0..all).filter_map(live) {
             watched = watched.and(inner.instance.watch_areas());
             let_go(inner);
         }
