@@ -2,8 +2,8 @@
 //!
 //! Whoever touches one sleeps in the kernel. A thread of the subscription's own, the *teller*,
 //! reads who does, notes it, and rings once for each page: the event's descriptor counts pages of
-//! which the handler is to be told. Behind the handler, however it ended, all who sleep for the page
-//! go on.
+//! which the handler is to be told. Behind the handler, however it ended, all who sleep for the
+//! page go on.
 //!
 //! **Nobody sleeps for himself.** What the dispatcher touches, while it is the one who would have
 //! the page filled, has zeros at once; and so has what a thread touches for whom that dispatcher
@@ -198,8 +198,8 @@ impl Pages {
             watches.retain(|watch| watch.strong_count() != 0);
             watches.push(Arc::downgrade(watch));
         }
-        // One at a time, so that none has its end kept up for longer. Who comes meanwhile knows that
-        // the area is watched.
+        // One at a time, so that none has its end kept up for longer. Who comes meanwhile knows
+        // that the area is watched.
         let all = domain::domains().len();
         let live = |number: usize| domain::domains().get(number)?.upgrade();
         let mut watched = Ok(());
