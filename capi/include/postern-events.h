@@ -52,6 +52,10 @@ PT_API pt_subscription *pt_domain_on_doorbell(pt_domain *domain, const char *han
 /* Some thread waited for memory for `stall` microseconds within `window`: of the machine (`file` is
  * NULL), or of the control group whose memory.pressure it is. Data: EPOLLPRI. */
 PT_API pt_subscription *pt_domain_on_pressure(pt_domain *domain, const char *file, uint64_t stall, uint64_t window, const char *handler);
+/* A thread touches a page of the area that is not there, in the host or in any domain, and sleeps
+ * until the handler has returned, which fills it by postern_page_fill; else it has zeros. Data: the
+ * page's offset. PT_E_BUSY: an event watches the area; PT_E_ARGUMENT: its pages cannot be watched. */
+PT_API pt_subscription *pt_domain_on_missing_pages(pt_domain *domain, pt_shared *area, const char *handler);
 /* Nothing by itself: pt_thread_send and handlers send it to attached threads. */
 PT_API pt_subscription *pt_domain_on_send(pt_domain *domain, const char *handler);
 
@@ -69,7 +73,7 @@ enum {
     PT_EVENT_BY_CURRENT,    /* handlers that returned in a thread that they had interrupted … */
     PT_EVENT_BY_DISPATCHER, /* … and in the thread that waits */
     PT_EVENT_COALESCED,     /* happened while an earlier one waited, and was told with it */
-    PT_EVENT_DROPPED,       /* sent to a thread with no place for it */
+    PT_EVENT_DROPPED,       /* sent to a thread with no place for it; zeros for a pager's own touch */
     PT_EVENT_SKIPPED,       /* came when the domain let nobody in */
     PT_EVENT_FAULTS         /* handlers that were ended */
 };

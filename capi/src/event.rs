@@ -6,6 +6,7 @@ use crate::domain::DomainKind;
 use crate::failure::{self, Code, Failure};
 use crate::handle::{Handle, kind};
 use crate::options::{self, OptionsKind};
+use crate::share::SharedKind;
 use postern::{AttachError, Client, Event, EventError, Posted, Subscription, Way, Ways};
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -61,9 +62,11 @@ impl From<EventError> for Failure {
                 _ => Code::System,
             },
             EventError::TooMany | EventError::TooManyClients => Code::Limit,
-            EventError::AlwaysReady | EventError::NotBlocked(_) | EventError::NoDoorbell => {
-                Code::Argument
-            }
+            EventError::AlwaysReady
+            | EventError::NotBlocked(_)
+            | EventError::NoDoorbell
+            | EventError::Unwatchable { .. } => Code::Argument,
+            EventError::Watched(_) => Code::Busy,
             EventError::Forked => Code::Closed,
             _ => Code::System,
         };
@@ -205,6 +208,18 @@ pub extern "C" fn pt_domain_on_pressure(
             Some(file) => Event::group_pressure(file, stall, window),
             None => Event::memory_pressure(stall, window),
         })
+    })
+}
+
+/// `pt_domain_on_missing_pages`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_domain_on_missing_pages(
+    domain: Handle<DomainKind>,
+    area: Handle<SharedKind>,
+    handler: Text<'_>,
+) -> Handle<SubscriptionKind> {
+    on(domain, handler, || {
+        Ok(Event::missing_pages(&area.get()?.shared))
     })
 }
 

@@ -10,5 +10,6 @@ pub mod cycle;
 pub mod library;
 pub mod memory;
 pub mod notice;
+pub mod pages;
 pub mod process;
 pub mod signal;

@@ -1,9 +1,11 @@
-//! Handlers that interrupt threads, beside signals; and how long an event takes to its handler, by
-//! the way that it goes, while others want the same processor.
+//! Handlers that interrupt threads, beside signals; how long a missing page takes to be filled; and
+//! how long an event takes to its handler, by the way that it goes, while others want the same
+//! processor.
 
 mod costs;
 mod image;
 mod latency;
+mod pages;
 mod ring;
 
 pub use latency::charts;
@@ -15,6 +17,7 @@ pub fn figures() -> Result<Vec<Figure>, String> {
     let image = image::image()?;
     let mut figures = costs::figures(&image)?;
     figures.extend(ring::figures(&image)?);
+    figures.extend(pages::figures(&image)?);
     figures.extend(latency::figures(&image)?);
     Ok(figures)
 }

@@ -1,6 +1,6 @@
 //! Events that call handlers of a domain: timers, descriptors, ends of processes, doorbells,
-//! signals, short memory. Every one is a descriptor in one epoll set of the domain's, so there is
-//! one mechanism for all of them ([`trusted::slots`]).
+//! signals, short memory, missing pages. Every one is a descriptor in one epoll set of the
+//! domain's, so there is one mechanism for all of them ([`trusted::slots`]).
 //!
 //! Who calls the handler is the [`Way`]: the thread that runs just then, if it is attached
 //! ([`client`]) and the kernel lets a program of ours interrupt it ([`trusted::bpf`]), else the
@@ -10,6 +10,7 @@ mod client;
 mod dispatcher;
 mod error;
 mod kind;
+mod pages;
 pub(crate) mod service;
 pub(crate) mod state;
 #[expect(unsafe_code, reason = "its name says so")]
@@ -27,6 +28,7 @@ use crate::signature;
 use crate::upcall::LONGEST;
 use dispatcher::{Dispatcher, Handler};
 use error::system;
+use pages::Pages;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use trusted::slots::Count;
@@ -43,7 +45,8 @@ impl Domain {
         signature::alleged(name, export.signature)?;
         signature::agrees(name, export.signature, &wanted)?;
         let dispatcher = Dispatcher::of(&self.0.events)?;
-        let awaited = event.open()?;
+        let mut awaited = event.open()?;
+        let pages = awaited.pages.take();
         let limited = self.0.limits.deadline.is_none();
         let limit = if limited {
             LONGEST.as_nanos() as u64
@@ -54,24 +57,31 @@ impl Domain {
         let handler = Handler {
             function: Func::held(self, entry, Arc::new(())),
             limited,
+            pager: pages.as_ref().map(|pages| pages.pager().clone()),
         };
         let (awaits, taking) = (awaited.awaits, awaited.taking);
         let token = dispatcher.add(handler, |slots| {
             slots.reserve(awaited.descriptor, awaits, taking, (export.offset, 0))
         });
-        let subscription = Subscription {
+        let mut subscription = Subscription {
             token: token.ok_or(EventError::TooMany)?,
             domain: self.clone(),
             dispatcher,
             is_doorbell: awaited.is_doorbell,
+            pages,
         };
         let dispatcher = &subscription.dispatcher;
         let alone = awaited.alone.then(|| dispatcher.set());
         match dispatcher.slots().begin(subscription.token, alone) {
-            Ok(()) => Ok(subscription),
-            Err(e) if e.raw_os_error() == Some(libc::EPERM) => Err(EventError::AlwaysReady),
-            Err(error) => Err(system("wait for the event")(error)),
+            Ok(()) => {}
+            Err(e) if e.raw_os_error() == Some(libc::EPERM) => return Err(EventError::AlwaysReady),
+            Err(error) => return Err(system("wait for the event")(error)),
         }
+        if let Some(pages) = &mut subscription.pages {
+            let thread = (dispatcher.thread(), self.0.events.ways.real_time());
+            pages.begin(self, dispatcher.slots(), subscription.token, thread)?;
+        }
+        Ok(subscription)
     }
 
     /// The way that the domain's events go, if there are events or clients.
@@ -90,6 +100,8 @@ pub struct Subscription {
     domain: Domain,
     dispatcher: Arc<Dispatcher>,
     is_doorbell: bool,
+    /// Dropped when the event is not waited for any more.
+    pages: Option<Pages>,
 }
 
 impl Subscription {
@@ -173,7 +185,8 @@ pub struct EventCounters {
     /// What happened while an earlier one waited, and was told with it: of timers and doorbells, of
     /// which the data says how many.
     pub coalesced: u64,
-    /// Sent to a thread with no place for it.
+    /// Sent to a thread with no place for it; or a page of which nobody was told: it has zeros, for
+    /// who was to have it filled has touched it.
     pub dropped: u64,
     /// Came when the domain let nobody in.
     pub skipped: u64,

@@ -333,6 +333,12 @@ impl Instance {
         }
     }
 
+    /// Has whoever fills areas' pages told of those that are touched in the window.
+    pub(crate) fn watch_areas(&self) -> Result<(), MapError> {
+        let pin = self.pin();
+        self.stacks().areas.watch(pin.base())
+    }
+
     /// What the domain may do with the page of a shared area at `offset`; `None` where it sees no
     /// area.
     pub(crate) fn shared_at(&self, offset: u32) -> Option<Prot> {

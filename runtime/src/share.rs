@@ -10,20 +10,26 @@ mod build;
 mod end;
 mod expose;
 mod protect;
+#[expect(unsafe_code, reason = "its name says so")]
+mod trusted;
 mod views;
+pub(crate) mod watch;
 
 pub use build::AreaBuilder;
 pub use postern_gates::map::Prot;
 pub(crate) use views::{Views, Withheld};
 
 use crate::error::{MemoryError, ShareError};
+use crate::fork::{self, Held};
 use crate::value::Offset;
+use postern_gates::map::{self, MapError};
 use postern_gates::window::{OwnedPart, Window};
 use postern_verifier::window::{LIMIT, PAGE};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use watch::{Unwatched, Watch};
 
 /// Lowest offset that areas get when nobody chooses it: ordinary heaps lie below.
 const ARENA: u32 = 0x1000_0000;
@@ -126,6 +132,8 @@ pub(crate) struct Area {
     device: Option<File>,
     /// Whether windows that nobody has may have it mapped.
     withheld: AtomicBool,
+    /// Who fills pages that are touched first.
+    watch: Mutex<Weak<Watch>>,
 }
 
 impl Shared {
@@ -197,6 +205,37 @@ impl Shared {
     /// Whether the host, and domains that are allowed to, can write it.
     pub fn is_writable(&self) -> bool {
         self.0.writable
+    }
+}
+
+/// Whose missing pages are filled when they are touched first.
+impl Area {
+    /// Has them told of, in the host's view, and in each that windows get from now on.
+    pub(crate) fn watch(self: &Arc<Area>) -> Result<Arc<Watch>, Unwatched> {
+        let watch = Arc::new(Watch::begin(watch::Place {
+            name: self.name.clone(),
+            range: (self.start, self.end),
+            view: self.view.as_ptr() as usize,
+            _area: self.clone(),
+        })?);
+        *self.watched_by() = Arc::downgrade(&watch);
+        Ok(watch)
+    }
+
+    fn watched_by(&self) -> Held<'_, Weak<Watch>> {
+        fork::lock_leaf((self.start / PAGE) as usize, &self.watch)
+    }
+
+    fn is_watched(&self) -> bool {
+        self.watched_by().strong_count() != 0
+    }
+
+    /// The area was mapped at this address, or moved there.
+    fn mapped(&self, view: usize) -> Result<(), MapError> {
+        let watch = self.watched_by().upgrade();
+        let added = watch.map_or(Ok(()), |watch| watch.add(view));
+        let bytes = (self.end - self.start) as usize;
+        added.map_err(|error| map::failed("watch memory", bytes, error))
     }
 }
 

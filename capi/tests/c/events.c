@@ -68,6 +68,19 @@ int main(int argc, char **argv)
     CHECK(last() == ((long)CLD_KILLED << 32 | SIGKILL) && waitpid(child, NULL, 0) == child);
     CHECK(pt_subscription_free(end) == 0);
 
+    pt_shared *area = pt_shared_new(2 * 4096);
+    pt_offset offset = area ? pt_domain_expose(domain, area, PT_READ_ONLY) : 0;
+    CHECK(offset && !pt_domain_on_missing_pages(domain, NULL, "fills") && pt_error_code() == PT_E_HANDLE);
+    pt_subscription *fills = pt_domain_on_missing_pages(domain, area, "fills");
+    CHECK(fills || pt_error_code() == PT_E_SYSTEM);
+    if (fills) {
+        const volatile char *page = (const char *)pt_shared_address(area) + 4096;
+        CHECK(*page == (char)(offset / 4096 + 1) && last() == 0);
+        CHECK(!pt_domain_on_missing_pages(domain, area, "fills") && pt_error_code() == PT_E_BUSY);
+        CHECK(pt_subscription_free(fills) == 0);
+    }
+    CHECK(pt_domain_withdraw(domain, area) == 0 && pt_shared_free(area) == 0);
+
     CHECK(!pt_domain_on_send(domain, "calls_of") && pt_error_code() == PT_E_SIGNATURE);
     CHECK(!pt_domain_on_send(domain, "nothing") && pt_error_code() == PT_E_MISSING);
     CHECK(!pt_domain_on_signal(domain, SIGUSR1, "on") && pt_error_code() == PT_E_ARGUMENT);

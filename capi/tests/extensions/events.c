@@ -25,6 +25,16 @@ void sends(unsigned event, unsigned long data)
 	last = postern_client_send((unsigned)postern_client(), (unsigned)data, 9);
 }
 
+/* Fills a page with its number. */
+void fills(unsigned event, unsigned long data)
+{
+	static _Alignas(4096) char page[4096];
+	(void)event;
+	for (int i = 0; i < 4096; i++)
+		page[i] = (char)(data >> 12);
+	last = postern_page_fill(data, page);
+}
+
 void nices(unsigned event, unsigned long data)
 {
 	(void)event;

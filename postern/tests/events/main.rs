@@ -4,6 +4,7 @@
 #![allow(clippy::undocumented_unsafe_blocks)]
 mod acts;
 mod kinds;
+mod pages;
 mod strangers;
 #[path = "../support/mod.rs"]
 mod support;

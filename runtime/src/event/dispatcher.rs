@@ -5,6 +5,7 @@
 //! [`GRACE`] to take it. What it has not taken then is the dispatcher's.
 
 use super::error::{EventError, system};
+use super::pages::{self, Pager};
 use super::state::EventState;
 use super::trusted::bpf::{Program, Waiting};
 use super::trusted::kernel;
@@ -22,8 +23,8 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use std::any::Any;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
@@ -49,6 +50,8 @@ pub(super) struct Handler {
     pub(super) function: Func<fn(u32, u64)>,
     /// Its longest time is one that the domain does not know: who exceeds it closes the domain.
     pub(super) limited: bool,
+    /// What it fills: it is told the offset of a page.
+    pub(super) pager: Option<Arc<Pager>>,
 }
 
 /// By the number of the event. All dispatchers that a domain has had have the same: one that is to
@@ -69,6 +72,8 @@ struct Shared {
     /// Tells the thread so.
     end: OwnedFd,
     waiting: Option<Arc<Waiting>>,
+    /// The kernel's number of the thread.
+    thread: AtomicU32,
     handlers: Arc<Handlers>,
     /// Threads that are attached, or were until a moment ago.
     attached: Mutex<Vec<UpcallSender>>,
@@ -126,6 +131,7 @@ impl Dispatcher {
             over: AtomicBool::new(false),
             end: eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| failed()(e.into()))?,
             waiting,
+            thread: AtomicU32::new(0),
             handlers,
             attached: Mutex::default(),
         });
@@ -195,6 +201,11 @@ impl Dispatcher {
         &self.way
     }
 
+    /// The kernel's number of its thread.
+    pub(super) fn thread(&self) -> u32 {
+        self.shared.thread.load(SeqCst)
+    }
+
     pub(super) fn slots(&self) -> &Arc<Slots> {
         &self.shared.slots
     }
@@ -231,7 +242,7 @@ impl Dispatcher {
             let mut handlers = fork::lock(&self.shared.handlers);
             // First: as soon as the slot is closed, it may be another's.
             let former = handlers[token as u32 as usize].take();
-            self.shared.slots.close(token, in_child);
+            self.shared.slots.close(token, self.set(), in_child);
             former
         };
         // The domain may go with it, and what the host gave it.
@@ -279,16 +290,14 @@ type Said = (Option<NoWay>, Result<bool, NoWay>);
 impl Shared {
     fn run(&self, ways: Ways, says: impl FnOnce(Said)) {
         signal::take_only_ours();
-        let priority = ways.priority;
-        let first = match ways.best {
-            Way::Plain => None,
-            _ => kernel::run_first(priority)
-                .err()
-                .map(|error| NoWay::RealTime {
-                    priority,
-                    reason: error.to_string(),
-                }),
-        };
+        self.thread.store(machine::thread_id(), SeqCst);
+        let first = ways.real_time().and_then(|priority| {
+            let refused = kernel::run_first(priority).err();
+            refused.map(|error| NoWay::RealTime {
+                priority,
+                reason: error.to_string(),
+            })
+        });
         let known = self.waiting.as_ref().map(|waiting| waiting.begin());
         let (known, told) = match known {
             None => (None, Ok(false)),
@@ -376,12 +385,21 @@ impl Shared {
     fn call(&self, claims: &mut Claims, claimed: Claimed) {
         let number = claimed.event as usize;
         let handler = fork::lock(&self.handlers)[number].clone();
+        let pager = handler.as_ref().and_then(|handler| handler.pager.clone());
+        let page = pager.as_ref().and_then(|pager| pager.next());
+        let data = page.map_or(claimed.data, u64::from);
         let how = handler.map_or(Handled::Skipped, |handler| {
-            catch_unwind(AssertUnwindSafe(|| handler.call(&claimed))).unwrap_or_else(|_| {
+            let call = || handler.call(claimed.event, data);
+            catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
                 tracing::error!("a service of the handler of an event panicked");
                 Handled::Ended
             })
         });
+        // Whatever page it slept for in the handler.
+        pages::goes_on(self.thread.load(SeqCst));
+        if let (Some(pager), Some(page)) = (pager, page) {
+            pager.settle(page);
+        }
         claims.handled(claimed, how);
     }
 
@@ -406,10 +424,10 @@ struct Happened {
 }
 
 impl Handler {
-    fn call(&self, claimed: &Claimed) -> Handled {
+    fn call(&self, event: u32, data: u64) -> Handled {
         let inner = &self.function.domain().0;
         let life = inner.restarts.life();
-        match self.function.call(claimed.event, claimed.data) {
+        match self.function.call(event, data) {
             Ok(()) => Handled::Returned,
             Err(CallError::Fault(fault)) => {
                 if self.limited && fault.kind == FaultKind::Interrupted {

@@ -52,6 +52,24 @@ pub enum EventError {
         /// The kernel's reason.
         reason: String,
     },
+    /// The kernel tells this process of no missing pages.
+    #[error(
+        "userfaultfd: {0}; this needs Linux 5.11 with CONFIG_USERFAULTFD, and a filter of system calls (seccomp) that lets it pass, but no privilege"
+    )]
+    Userfault(String),
+    /// Somebody fills the area's pages already.
+    #[error("the missing pages of area {0} are watched already: drop that subscription first")]
+    Watched(String),
+    /// Of this area's pages the kernel does not tell which are missing.
+    #[error(
+        "area {area} cannot be watched: {reason}; it must be writable, and zeroed or of a memory file without huge pages"
+    )]
+    Unwatchable {
+        /// Its name.
+        area: String,
+        /// The reason.
+        reason: String,
+    },
     /// Only a doorbell has one.
     #[error("the event is no doorbell")]
     NoDoorbell,

@@ -1,8 +1,10 @@
 //! What can be waited for. Each becomes a descriptor.
 
 use super::error::{EventError, system};
+use super::pages::Pages;
 use super::trusted::kernel;
 use super::trusted::slots::Taking;
+use crate::share::Shared;
 use rustix::event::epoll::EventFlags;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
@@ -29,6 +31,7 @@ enum Kind {
     Signal(i32),
     Pressure(PathBuf, Duration, Duration),
     Posted,
+    Pages(Shared),
 }
 
 /// What becomes of it.
@@ -39,6 +42,7 @@ pub(super) struct Awaited {
     /// A look at it changes it: only the dispatcher may look.
     pub(super) alone: bool,
     pub(super) is_doorbell: bool,
+    pub(super) pages: Option<Pages>,
 }
 
 impl Event {
@@ -111,6 +115,19 @@ impl Event {
         Event(Kind::Pressure(file.into(), stall, window))
     }
 
+    /// A thread touches a page of the area that is not there: in the host, or in any domain that
+    /// sees the area now or later. It sleeps until the handler, which fills the page by
+    /// `postern_page_fill`, has returned; a page that nobody has filled then has zeros. Data: the
+    /// offset of the page. A page is told once however many sleep for it, and always by the
+    /// domain's thread that waits for events; what that touches itself has zeros.
+    ///
+    /// One event watches an area, which its subscription keeps. A page that another process touches
+    /// first, a forked child or one that has the file, has zeros; and a system call that is given a
+    /// missing page fails with `EFAULT`.
+    pub fn missing_pages(area: &Shared) -> Event {
+        Event(Kind::Pages(area.clone()))
+    }
+
     /// Nothing by itself: handlers and the host send it to threads that are attached.
     pub fn posted() -> Event {
         Event(Kind::Posted)
@@ -123,6 +140,7 @@ impl Event {
             taking,
             alone: false,
             is_doorbell: false,
+            pages: None,
         };
         Ok(match self.0 {
             Kind::Timer(first, period) => by_read(timer(first, period)?, Taking::Count),
@@ -132,6 +150,7 @@ impl Event {
                 taking: Taking::Flags,
                 alone: false,
                 is_doorbell: false,
+                pages: None,
             },
             Kind::End(process) => {
                 let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
@@ -160,13 +179,23 @@ impl Event {
                 taking: Taking::Flags,
                 alone: true,
                 is_doorbell: false,
+                pages: None,
             },
+            Kind::Pages(shared) => {
+                let (pages, told) = Pages::new(&shared)?;
+                Awaited {
+                    alone: true,
+                    pages: Some(pages),
+                    ..by_read(told, Taking::Each)
+                }
+            }
             Kind::Posted => Awaited {
                 descriptor: None,
                 awaits: EventFlags::empty(),
                 taking: Taking::Flags,
                 alone: false,
                 is_doorbell: false,
+                pages: None,
             },
         })
     }

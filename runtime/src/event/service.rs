@@ -1,14 +1,19 @@
 //! What a handler may do for the threads that are attached to its domain's events: wake one, send
 //! it something, make it nicer or less so. Any call of the domain may.
 //!
-//! None of these allocates, locks or waits: they may have interrupted a thread anywhere.
+//! None of these allocates, locks or waits: they may have interrupted a thread anywhere. The one
+//! that does is no handler's in such a thread: it fills pages.
 
 use super::state::EventState;
 use super::trusted::kernel;
 use super::trusted::slots::{ClientSlot, Count, Slots};
+use crate::domain::Domain;
+use crate::fork;
 use crate::service::{Caller, Services};
+use crate::value::Offset;
 use postern_gates::machine;
 use postern_gates::upcall::Posted;
+use postern_verifier::window::PAGE;
 use rustix::process::{Pid, setpriority_process};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -17,8 +22,9 @@ const CLIENT: &str = "__postern_upcall_client";
 const WAKE: &str = "__postern_upcall_wake";
 const SEND: &str = "__postern_upcall_send";
 const NICE: &str = "__postern_upcall_nice";
+const FILL: &str = "__postern_page_fill";
 
-/// Whether the service with this name is one of these.
+/// Whether the service with this name is one that an interrupted thread may be in.
 pub(super) fn is_one(name: &str) -> bool {
     [CLIENT, WAKE, SEND, NICE].contains(&name)
 }
@@ -71,9 +77,31 @@ pub(crate) fn offer(services: &mut Services, name: &str, state: &Arc<EventState>
                 None => -libc::ESRCH,
             }
         }),
+        FILL => services.add(name, move |caller: &Caller<'_>, page: u32, source: u32| {
+            fill(&state, &caller.domain(), page, source)
+        }),
         _ => return false,
     }
     true
+}
+
+/// Fills a page of an area that the domain watches with one of its memory. 0, or a negated errno.
+fn fill(state: &EventState, domain: &Domain, page: u32, source: u32) -> i32 {
+    let watches: Vec<_> = {
+        let watches = fork::lock(&state.watches);
+        watches.iter().filter_map(|watch| watch.upgrade()).collect()
+    };
+    let Some(watch) = watches.iter().find(|watch| watch.covers(page)) else {
+        return -libc::EINVAL;
+    };
+    let pin = domain.0.instance.pin();
+    if domain.check(Offset(source), PAGE as usize, false).is_err() {
+        return -libc::EFAULT;
+    }
+    match watch.fill(page, pin.base() as usize + source as usize) {
+        Ok(()) => 0,
+        Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
+    }
 }
 
 fn thread_of(slots: &Slots, client: u32) -> Option<(&ClientSlot, u32)> {

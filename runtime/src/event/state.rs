@@ -3,6 +3,7 @@
 use super::trusted::slots::Slots;
 use super::way::Ways;
 use crate::fork;
+use crate::share::watch::Watch;
 use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -16,6 +17,8 @@ pub(crate) struct EventState {
     pub(super) dispatcher: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
     /// The `Handlers` of its dispatchers.
     pub(super) handlers: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// Areas whose missing pages it fills.
+    pub(super) watches: Mutex<Vec<Weak<Watch>>>,
 }
 
 impl EventState {

@@ -55,6 +55,11 @@ impl Ways {
         self.priority = priority;
         self
     }
+
+    /// The priority, if the thread that waits is to have it.
+    pub(super) fn real_time(self) -> Option<i32> {
+        (self.best != Way::Plain).then_some(self.priority)
+    }
 }
 
 impl Default for Ways {

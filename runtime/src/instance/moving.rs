@@ -67,7 +67,8 @@ impl Instance {
                 here.carry(start, end, there.part(start, end))?;
                 carried.push((start, end));
             }
-            Ok(())
+            // A view that was carried is watched at its old place only.
+            stacks.areas.watch(there.base())
         };
         let done = carry();
         drop(there);
@@ -78,7 +79,8 @@ impl Instance {
         };
         let back = to.unpinned(|there| {
             let mut carried = carried.iter();
-            carried.try_for_each(|&(start, end)| there.carry(start, end, here.part(start, end)))
+            carried.try_for_each(|&(start, end)| there.carry(start, end, here.part(start, end)))?;
+            stacks.areas.watch(self.base())
         });
         Err(match back {
             Some(Ok(())) => Stays::Refused(error),

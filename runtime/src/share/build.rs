@@ -12,8 +12,8 @@ use postern_verifier::window::{LIMIT, PAGE};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// What an area is to be called and where it shall lie. Begins with [`Shared::builder`].
 #[derive(Debug, Clone, Default)]
@@ -216,6 +216,7 @@ impl AreaBuilder {
             writable,
             device,
             withheld: AtomicBool::new(false),
+            watch: Mutex::default(),
         })))
     }
 }

@@ -146,6 +146,12 @@ impl Views {
         self.withheld = Withheld::default();
     }
 
+    /// Has whoever fills an area's pages told of those that are touched in the window at `base`.
+    pub(crate) fn watch(&self, base: u64) -> Result<(), MapError> {
+        let mut views = self.seen.values();
+        views.try_for_each(|view| watched(base, &view.area))
+    }
+
     /// The area that begins at `start`, if anything of it is seen.
     pub(crate) fn area(&self, start: u32) -> Option<Arc<Area>> {
         self.seen.get(&start).map(|view| view.area.clone())
@@ -237,7 +243,7 @@ impl Views {
         map::room(4)?;
         if seen.is_none() {
             let given = match self.withheld.take(area) {
-                true => allow(pin, &after, Prot::None),
+                true => watched(pin.base(), area).and_then(|()| allow(pin, &after, Prot::None)),
                 false => {
                     self.clear(pin, area.start, area.end)?;
                     place(pin, area, &after)
@@ -297,9 +303,10 @@ fn changed(ranges: &[Range], start: u32, end: u32, protection: Prot) -> Vec<Rang
 
 /// Maps an area that the window has not.
 fn place(pin: &Pin<'_>, area: &Area, ranges: &[Range]) -> Result<(), MapError> {
-    // With several ranges, each gets more access than the mapping begins with.
+    // With several ranges, each gets more access than the mapping begins with; and so does one of
+    // an area that is watched, for threads may be inside.
     let first = match ranges {
-        [only] => only.protection,
+        [only] if !area.is_watched() => only.protection,
         _ => Prot::None,
     };
     let part = pin.part(area.start, area.end);
@@ -308,7 +315,13 @@ fn place(pin: &Pin<'_>, area: &Area, ranges: &[Range]) -> Result<(), MapError> {
         None => part.share_again(first, area.view.part())?,
     }
     part.hide();
+    watched(pin.base(), area)?;
     allow(pin, ranges, first)
+}
+
+/// Has whoever fills the area's pages told of those that are touched in the window at `base`.
+fn watched(base: u64, area: &Area) -> Result<(), MapError> {
+    area.mapped(base as usize + area.start as usize)
 }
 
 /// Gives each range its protection, where all have `first`.

@@ -25,4 +25,10 @@ POSTERN_IMPORT int __postern_upcall_send(unsigned client, unsigned event, unsign
 POSTERN_IMPORT int __postern_upcall_nice(unsigned client, int nice);
 #define postern_client_nice(client, nice) __postern_upcall_nice(client, nice)
 
+/* Fills a page of an area of whose missing pages the domain is told, by its offset, with the 4096
+ * bytes at `source`. Not in place of an interrupted thread. 0, or a negated errno: EINVAL, there is
+ * no such page; EEXIST, it is there already; EFAULT, so much cannot be read, or is missing itself. */
+POSTERN_IMPORT int __postern_page_fill(unsigned page, unsigned source);
+#define postern_page_fill(page, source) __postern_page_fill((unsigned)(page), (unsigned)(unsigned long)(source))
+
 #endif

@@ -52,11 +52,19 @@ pub(crate) enum Taking {
     End,
     /// It queues signals: number, and the value in the upper half.
     Signal,
+    /// It counts, and each one is an event.
+    Each,
 }
 
 impl Taking {
     fn of(number: u32) -> Taking {
-        let all = [Taking::Flags, Taking::Count, Taking::End, Taking::Signal];
+        let all = [
+            Taking::Flags,
+            Taking::Count,
+            Taking::End,
+            Taking::Signal,
+            Taking::Each,
+        ];
         all[number as usize % all.len()]
     }
 }
@@ -224,8 +232,12 @@ impl Slots {
         };
         let mut done = Ok(());
         if let Some(descriptor) = self.descriptor(entered) {
-            let awaits = self.slots[entered.0].awaits.load(Relaxed);
-            let awaits = EventFlags::from_bits_retain(awaits) | EventFlags::ET;
+            let slot = &self.slots[entered.0];
+            let mut awaits = EventFlags::from_bits_retain(slot.awaits.load(Relaxed));
+            // Of what is taken one by one the next is found with the others' next.
+            if Taking::of(slot.taking.load(Relaxed)) != Taking::Each {
+                awaits |= EventFlags::ET;
+            }
             let set = alone.unwrap_or(self.set.as_fd());
             done = epoll::add(set, descriptor, EventData::new_u64(token), awaits);
         }
@@ -233,9 +245,9 @@ impl Slots {
         Ok(done?)
     }
 
-    /// The event is not waited for any more. In a forked child the set is the parent's, and is left
-    /// as it is.
-    pub(crate) fn close(&self, token: u64, in_child: bool) {
+    /// The event is not waited for any more, in `alone`, the dispatcher's set, neither. In a forked
+    /// child the sets are the parent's, and are left as they are.
+    pub(crate) fn close(&self, token: u64, alone: BorrowedFd<'_>, in_child: bool) {
         let Some(entered) = self.enter(token) else {
             return;
         };
@@ -243,8 +255,9 @@ impl Slots {
         let word = slot.word.fetch_add(CLOSING - OPEN, SeqCst);
         debug_assert_eq!(word & PHASE, OPEN);
         if let Some(descriptor) = self.descriptor(entered).filter(|_| !in_child) {
-            // It is not there if it is in the dispatcher's set, which forgets it with its close.
+            // It is in one of them, which would not forget it while a child has the descriptor.
             let _ = epoll::delete(&self.set, descriptor);
+            let _ = epoll::delete(alone, descriptor);
         }
         self.leave(entered);
     }
@@ -347,7 +360,7 @@ impl Slots {
         let data = self.descriptor(entered).and_then(|descriptor| {
             match Taking::of(slot.taking.load(Relaxed)) {
                 Taking::Flags => Some(u64::from(found.flags)),
-                Taking::Count => count_of(descriptor),
+                Taking::Count | Taking::Each => count_of(descriptor),
                 // Its reaping is another edge.
                 Taking::End => {
                     let end = end_of(descriptor);
