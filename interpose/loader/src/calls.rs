@@ -81,7 +81,7 @@ pub fn pass(call: &mut Call<'_>, words: [u64; 6], kind: Kind) {
 
 /// The program finds its own words in the registers afterwards, as after any call: they are kept
 /// below its red zone.
-fn alter(call: &mut Call<'_>, words: [u64; 6]) {
+pub fn alter(call: &mut Call<'_>, words: [u64; 6]) {
     let mut kept = [0; 7];
     kept[..6].copy_from_slice(&call.arguments());
     kept[6] = call.context.registers.rip;

@@ -7,6 +7,7 @@ use crate::system::{self, error, number};
 use crate::thread::Block;
 use crate::{calls, start, trap::Call};
 use core::fmt::Write;
+use core::sync::atomic::Ordering::SeqCst;
 
 /// Bytes of a path with its zero.
 pub const PATH: usize = 4096;
@@ -63,7 +64,7 @@ pub fn find(folder: i32, path: &[u8], flags: u64) -> Result<Program, i64> {
 }
 
 /// The interpreter that the first line of a script names, and its argument, each with a zero.
-fn script(head: &[u8]) -> Option<([u8; 256], usize)> {
+fn script(head: &[u8]) -> Option<[u8; 256]> {
     let line = head.strip_prefix(b"#!")?;
     let line = line.get(..255.min(line.len()))?;
     let line = &line[..line
@@ -79,10 +80,22 @@ fn script(head: &[u8]) -> Option<([u8; 256], usize)> {
     let rest = line[first..].trim_ascii();
     words[..first].copy_from_slice(&line[..first]);
     words[first + 1..first + 1 + rest.len()].copy_from_slice(rest);
-    (first > 0).then_some((words, first))
+    (first > 0).then_some(words)
 }
 
-/// Pointers for the new program, in memory that stays until it has begun.
+/// Interpreters of one script, at most.
+const DEEPEST: usize = 5;
+
+/// Strings and pointers for a new program, in pages that stay until it has begun.
+#[repr(C)]
+struct Prepared {
+    bytes: u64,
+    name: [u8; PATH],
+    told: [u8; PATH + 64],
+    interpreters: [[u8; 256]; DEEPEST],
+}
+
+/// A list of pointers in such pages.
 struct Pointers {
     at: u64,
     count: usize,
@@ -90,11 +103,6 @@ struct Pointers {
 }
 
 impl Pointers {
-    fn new(most: usize) -> Option<Pointers> {
-        let at = system::fresh((most as u64 + 1) * 8)?;
-        Some(Pointers { at, count: 0, most })
-    }
-
     fn push(&mut self, pointer: u64) {
         if self.count < self.most {
             // SAFETY: room of its own, with one word more, which is zero.
@@ -104,11 +112,39 @@ impl Pointers {
     }
 }
 
-impl Drop for Pointers {
-    fn drop(&mut self) {
-        let bytes = (self.most as u64 + 1) * 8;
-        // SAFETY: its own pages.
-        unsafe { system::call(number::MUNMAP, [self.at, bytes, 0, 0, 0, 0]) };
+impl Prepared {
+    /// With room for so many arguments and variables.
+    fn new(
+        arguments: usize,
+        variables: usize,
+    ) -> Option<(&'static mut Prepared, Pointers, Pointers)> {
+        let start = size_of::<Prepared>().next_multiple_of(8) as u64;
+        let list = |most: usize| 8 * (most as u64 + 1);
+        let bytes = start + list(arguments) + list(variables);
+        let at = system::fresh(bytes)?;
+        // SAFETY: fresh pages; zeros are such a structure.
+        let prepared = unsafe { &mut *(at as *mut Prepared) };
+        prepared.bytes = bytes;
+        let pointers = |at, most| Pointers { at, count: 0, most };
+        let argv = pointers(at + start, arguments);
+        let envp = pointers(at + start + list(arguments), variables);
+        Some((prepared, argv, envp))
+    }
+
+    fn address(&self) -> u64 {
+        core::ptr::from_ref(self) as u64
+    }
+}
+
+/// Gives back what was prepared for a program that did not begin, or that began in a process whose
+/// maker waited.
+fn forget(at: u64) {
+    if at != 0 {
+        // SAFETY: pages of a `Prepared`, which nobody uses any more.
+        unsafe {
+            let bytes = (*(at as *const Prepared)).bytes;
+            system::call(number::MUNMAP, [at, bytes, 0, 0, 0, 0]);
+        }
     }
 }
 
@@ -156,71 +192,92 @@ pub fn exec(call: &mut Call<'_>, folder: Option<i32>, words: [u64; 4]) {
     const AT_FDCWD: i32 = -100;
     let [path, arguments, variables, flags] = words;
     let mut name = [0; PATH];
-    let result = match system::string(path, &mut name) {
-        Ok(_) => execute(
-            folder.unwrap_or(AT_FDCWD),
-            &name,
-            arguments,
-            variables,
-            flags,
-        ),
-        Err(error) => error,
-    };
-    call.answer(result);
+    let block = Block::mine();
+    forget(block.prepared.swap(0, SeqCst));
+    let prepared = system::string(path, &mut name).and_then(|_| {
+        let folder = folder.unwrap_or(AT_FDCWD);
+        prepare(folder, &name, arguments, variables, flags)
+    });
+    match prepared {
+        Ok((prepared, words)) => {
+            block.prepared.store(prepared, SeqCst);
+            crate::agent::leave(block);
+            // With the program's own mask, which the next one has: so when it goes on.
+            call.number = number::EXECVEAT;
+            calls::alter(call, words);
+        }
+        Err(error) => call.answer(error),
+    }
 }
 
-fn execute(folder: i32, name: &[u8; PATH], arguments: u64, variables: u64, flags: u64) -> i64 {
-    let (given, known) = match (count(arguments), count(variables)) {
-        (Ok(given), Ok(known)) => (given, known),
-        (Err(error), _) | (_, Err(error)) => return error,
-    };
+/// Executes the first program of a tree, with lists that begin there; of the variables, the
+/// loader's own is left out. An error, if it comes back.
+pub fn by_path(path: &[u8], arguments: u64, variables: u64) -> i64 {
+    let mut name = [0; PATH];
+    match name.get_mut(..path.len()) {
+        Some(to) if path.len() < PATH => to.copy_from_slice(path),
+        _ => return error::ENAMETOOLONG,
+    }
+    match prepare(-100, &name, arguments, variables, 0) {
+        // SAFETY: what was put together stays; if the call comes back, nothing has changed.
+        Ok((_, words)) => unsafe { system::call(number::EXECVEAT, words) },
+        Err(error) => error,
+    }
+}
+
+/// Puts together what the loader is executed with: the words of `execveat`, and where they lie.
+fn prepare(
+    folder: i32,
+    name: &[u8; PATH],
+    arguments: u64,
+    variables: u64,
+    flags: u64,
+) -> Result<(u64, [u64; 6]), i64> {
+    let (given, known) = (count(arguments)?, count(variables)?);
     // Each interpreter of a script has two words more.
-    const DEEPEST: usize = 5;
-    let Some(mut argv) = Pointers::new(given.max(1) + 2 * DEEPEST) else {
-        return error::ENOMEM;
-    };
-    let Some(mut envp) = Pointers::new(known + 1) else {
-        return error::ENOMEM;
-    };
-    let mut program = match find(folder, name, flags) {
-        Ok(program) => program,
-        Err(error) => return error,
-    };
-    let mut interpreters = [[0u8; 256]; DEEPEST];
+    let room = Prepared::new(given.max(1) + 2 * DEEPEST, known + 1);
+    let (prepared, argv, envp) = room.ok_or(error::ENOMEM)?;
+    let at = prepared.address();
+    prepared.name = *name;
+    let lists = (argv, envp, given, known);
+    fill(prepared, lists, (arguments, variables), folder, flags)
+        .map(|words| (at, words))
+        .inspect_err(|_| forget(at))
+}
+
+fn fill(
+    prepared: &mut Prepared,
+    (mut argv, mut envp, given, known): (Pointers, Pointers, usize, usize),
+    (arguments, variables): (u64, u64),
+    folder: i32,
+    flags: u64,
+) -> Result<[u64; 6], i64> {
+    let Prepared {
+        name,
+        told,
+        interpreters,
+        ..
+    } = prepared;
+    let mut program = find(folder, &name[..], flags)?;
     let mut depth = 0;
-    let path = loop {
-        let known = match depth {
-            0 => &name[..],
-            _ => &interpreters[depth - 1][..],
-        };
-        match script(&program.head[..program.filled]) {
-            None => break known,
-            Some(_) if depth == DEEPEST => {
-                system::close(program.file);
-                return error::ELOOP;
-            }
-            Some((words, _)) => {
-                system::close(program.file);
-                interpreters[depth] = words;
-                depth += 1;
-                program = match find(-100, &words, 0) {
-                    Ok(program) => program,
-                    Err(error) => return error,
-                };
-            }
-        }
+    while let Some(words) = script(&program.head[..program.filled]) {
+        system::close(program.file);
+        *interpreters.get_mut(depth).ok_or(error::ELOOP)? = words;
+        depth += 1;
+        program = find(-100, &words, 0)?;
+    }
+    let path = match depth {
+        0 => &name[..],
+        _ => &interpreters[depth - 1][..],
     };
     if let Err(why) = Elf::read(&program.head[..program.filled]) {
         system::close(program.file);
-        return match why {
-            Unfit::Format | Unfit::Damaged => error::ENOEXEC,
-            Unfit::Machine => {
-                system::tell(&[
-                    b"postern: a program for another processor, or for 32 bits, is not served\n",
-                ]);
-                error::ENOEXEC
-            }
-        };
+        if why == Unfit::Machine {
+            system::tell(&[
+                b"postern: a program for another processor, or for 32 bits, is not served\n",
+            ]);
+        }
+        return Err(error::ENOEXEC);
     }
     // The innermost interpreter first, as each is called by the one before.
     for words in interpreters[..depth].iter().rev() {
@@ -240,9 +297,8 @@ fn execute(folder: i32, name: &[u8; PATH], arguments: u64, variables: u64, flags
     if argv.count == 0 {
         argv.push(c"".as_ptr() as u64);
     }
-    let mut told = [0u8; PATH + 64];
     let mut text = Text {
-        to: &mut told,
+        to: told,
         filled: 0,
     };
     let own = start::told();
@@ -254,10 +310,10 @@ fn execute(folder: i32, name: &[u8; PATH], arguments: u64, variables: u64, flags
             own.loader, own.agent, own.window, own.output, own.alive, program.file
         )
         .is_ok()
-        && text.bytes(&path[..length + 1]).is_some();
+        && text.bytes(&path[..length]).is_some();
     if !written {
         system::close(program.file);
-        return error::ENAMETOOLONG;
+        return Err(error::ENAMETOOLONG);
     }
     envp.push(told.as_ptr() as u64);
     for index in 0..known {
@@ -269,32 +325,8 @@ fn execute(folder: i32, name: &[u8; PATH], arguments: u64, variables: u64, flags
         }
     }
     const AT_EMPTY_PATH: u64 = 0x1000;
-    if crate::agent::domain::agent().is_some() {
-        crate::agent::leave(Block::mine());
-    }
-    // SAFETY: what was put together stays until the kernel has read it; if the call comes back,
-    // nothing has changed.
-    let result = unsafe {
-        let loader = own.loader as u64;
-        let empty = c"".as_ptr() as u64;
-        system::call(
-            number::EXECVEAT,
-            [loader, empty, argv.at, envp.at, AT_EMPTY_PATH, 0],
-        )
-    };
-    system::close(program.file);
-    result
-}
-
-/// Executes the first program of a tree, with lists that begin there; of the variables, the
-/// loader's own is left out. An error, if it comes back.
-pub fn by_path(path: &[u8], arguments: u64, variables: u64) -> i64 {
-    let mut name = [0; PATH];
-    match name.get_mut(..path.len()) {
-        Some(to) if path.len() < PATH => to.copy_from_slice(path),
-        _ => return error::ENAMETOOLONG,
-    }
-    execute(-100, &name, arguments, variables, 0)
+    let (loader, empty) = (own.loader as u64, c"".as_ptr() as u64);
+    Ok([loader, empty, argv.at, envp.at, AT_EMPTY_PATH, 0])
 }
 
 /// An error of [`by_path`] in words.

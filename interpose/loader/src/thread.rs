@@ -33,6 +33,8 @@ pub struct Block {
     next: AtomicPtr<Block>,
     /// Which data stack of the agent's the thread has, and one more; 0 is none.
     place: AtomicU32,
+    /// What was prepared for the last program that it was to become ([`crate::exec`]); 0 is nothing.
+    pub prepared: AtomicU64,
 }
 
 /// Offsets for assembly.
@@ -109,6 +111,7 @@ impl Block {
                 thread: AtomicU32::new(STARTING),
                 next: AtomicPtr::new(core::ptr::null_mut()),
                 place: AtomicU32::new(0),
+                prepared: AtomicU64::new(0),
             });
         }
         // SAFETY: it was just written.

@@ -3,12 +3,14 @@
 use super::{Asked, domain, places};
 use crate::start;
 use crate::system::{self, number};
+use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ffi::c_void;
 use postern_gates::bulk::Function;
 use postern_gates::callee::Callee;
-use postern_gates::{outcome, shim};
+use postern_gates::window::Right;
+use postern_gates::{jump, outcome, shim};
 use postern_image::Type;
 
 /// Bytes of stack that these need.
@@ -107,6 +109,74 @@ extern "C" fn process() -> u32 {
     unsafe { system::call(number::GETPID, [0; 6]) as u32 }
 }
 
+/// The address of a word of the agent's data.
+fn word(offset: u32) -> Option<u64> {
+    let window = domain::agent()?.window();
+    let is = offset.is_multiple_of(4) && window.right(offset) == Right::Write;
+    is.then(|| window.base() + u64::from(offset))
+}
+
+const FUTEX: u64 = 202;
+
+/// Sleeps for a word, which threads of all processes have.
+extern "C" fn wait(offset: u32, value: u32, nanoseconds: i64) -> i32 {
+    const WAIT: u64 = 0;
+    const SECOND: i64 = 1_000_000_000;
+    let Some(at) = word(offset) else {
+        return system::error::EFAULT as i32;
+    };
+    let time = [nanoseconds / SECOND, nanoseconds % SECOND];
+    let limit = if nanoseconds < 0 {
+        0
+    } else {
+        &raw const time as u64
+    };
+    // SAFETY: the kernel reads the word, and the time.
+    unsafe { system::call(FUTEX, [at, WAIT, value.into(), limit, 0, 0]) as i32 }
+}
+
+extern "C" fn wake(offset: u32, most: u32) -> i32 {
+    const WAKE: u64 = 1;
+    let Some(at) = word(offset) else {
+        return system::error::EFAULT as i32;
+    };
+    let most = u64::from(most.min(i32::MAX as u32));
+    // SAFETY: nothing is read or written.
+    unsafe { system::call(FUTEX, [at, WAKE, most, 0, 0, 0]) as i32 }
+}
+
+extern "C" fn mark() -> u64 {
+    jump::mark().unwrap_or_else(|error| {
+        shim::end_when_back(outcome::ABORT, 0, Some(error.to_string()));
+        0
+    })
+}
+
+extern "C" fn jump_to(depth: u32) {
+    if let Err(error) = jump::jump(depth) {
+        shim::end_when_back(outcome::ABORT, 0, Some(error.to_string()));
+    }
+}
+
+extern "C" fn no_error() -> u32 {
+    0
+}
+
+/// The C library's own calls: what it writes is printed.
+extern "C" fn library(number: u64, file: u64, from: u64, bytes: u64) -> i64 {
+    match (number, file) {
+        (number::WRITE, 1 | 2) => {
+            print(from as u32, (bytes as u32).min(MOST));
+            bytes.min(u64::from(MOST)) as i64
+        }
+        _ => system::error::ENOSYS,
+    }
+}
+
+extern "C" fn none_started() -> i32 {
+    system::error::ENOSYS as i32
+}
+
 extern "C" fn never() {
     shim::end_when_back(
         outcome::ABORT,
@@ -115,8 +185,19 @@ extern "C" fn never() {
     );
 }
 
-extern "C" fn give_up(_message: u32) {
-    shim::end_when_back(outcome::ABORT, 0, None);
+extern "C" fn give_up(message: u32) {
+    let mut words = Vec::new();
+    let mut byte = [0];
+    if let Some(agent) = domain::agent() {
+        while words.len() < 256
+            && agent.window().read(message + words.len() as u32, &mut byte)
+            && byte != [0]
+        {
+            words.extend(byte);
+        }
+    }
+    let words = String::from_utf8_lossy(&words).into_owned();
+    shim::end_when_back(outcome::ABORT, 0, Some(words));
 }
 
 extern "C" fn leave(status: i32) {
@@ -145,6 +226,21 @@ pub fn find(name: &str) -> Option<(Callee, Option<Type>)> {
         "pt_process" => of(process as *const c_void, &[], Some(U32)),
         "__postern_abort" => of(give_up as *const c_void, &[Pointer], None),
         "__postern_exit" => of(leave as *const c_void, &[I32], None),
+        "__postern_wait" => of(wait as *const c_void, &[Pointer, U32, Type::I64], Some(I32)),
+        "__postern_wake" => of(wake as *const c_void, &[Pointer, U32], Some(I32)),
+        "__postern_setjmp" => of(mark as *const c_void, &[], Some(U64)),
+        "__postern_longjmp" => of(jump_to as *const c_void, &[U32], None),
+        "__postern_peer_error" => of(no_error as *const c_void, &[], Some(U32)),
+        "__postern_thread_start" | "__postern_spawn" => of(
+            none_started as *const c_void,
+            &[Pointer, Pointer],
+            Some(I32),
+        ),
+        "sys" => of(
+            library as *const c_void,
+            &[U64, U64, U64, U64],
+            Some(Type::I64),
+        ),
         // The gates serve these themselves.
         _ if Function::of(name).is_some() => of(never as *const c_void, &[], None),
         _ => return None,
