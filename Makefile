@@ -33,6 +33,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	cd kernel/aegis && $(CARGO) fmt --all --check && $(CARGO) clippy --release --quiet -- -D warnings
 	cd kernel/exos && $(CARGO) fmt --all --check && $(CARGO) clippy --release --quiet -- -D warnings
+	cd interpose/loader && $(CARGO) fmt --check && $(CARGO) clippy --release --quiet -- -D warnings
 
 setup-bench:
 	@scripts/setup.sh gcc g++ make binutils clang lld tcc wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev libpcap-dev tcpdump nftables iproute2 wrk nginx

@@ -21,8 +21,8 @@ or answers instead of the kernel. It runs in the program's own process, in a win
 This is no boundary: a program that means to can go around its agent. Not seen: what programs ask of the vDSO (the
 time), sigreturn, and what a process has done before it was executed.
 
-Exit status: the program's own; 128 and its number if a signal ended it; 125 if the agent fails, 126 if the program
-cannot be served, 127 if there is none.
+Exit status: the program's own; 128 and its number if a signal ended it; 2 if the agent's file or the program is not
+there; 125 if the agent fails, 126 if the program cannot be served, 127 if it cannot be loaded.
 
 Example:
   postern interpose count.px -- make -j2"

@@ -1,8 +1,8 @@
 //! Hands every system call of unmodified programs to an extension, the *agent*.
 //!
-//! Each program of a tree is loaded by a loader (`loader/`), which the kernel executes in its place;
-//! the agent runs there, in the program's own process, in a window that all processes of the tree
-//! have. What is here starts the first of them and waits for the last.
+//! Each program of a tree is loaded by a loader (`loader/`), which the kernel executes in its
+//! place; the agent runs there, in the program's own process, in a window that all processes of the
+//! tree have. What is here starts the first of them and waits for the last.
 //!
 //! **This is no boundary**: a program that means to can go around its agent. It is for seeing and
 //! changing what programs do that do not know of it.

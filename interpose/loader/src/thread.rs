@@ -33,7 +33,7 @@ pub struct Block {
     next: AtomicPtr<Block>,
     /// Which data stack of the agent's the thread has, and one more; 0 is none.
     place: AtomicU32,
-    /// What was prepared for the last program that it was to become ([`crate::exec`]); 0 is nothing.
+    /// What was prepared for the last program that it was to become ([`crate::exec`]), or 0.
     pub prepared: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! Calls of the program's: the kernel stops each, and sends a signal instead, whose handler is here.
+//! Calls of the program's: the kernel stops each, and sends a signal instead. Its handler is here.
 
 use crate::calls;
 use crate::stubs::{OWN, OWN_BYTES};
