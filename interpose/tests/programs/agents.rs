@@ -14,7 +14,7 @@ fn count(said: &str, name: &str) -> u64 {
 
 #[test]
 fn one_state_for_a_tree() {
-    let script = "for i in 1 2 3 4 5; do /bin/true; done; mkdir \"$0\"; rmdir \"$0\"";
+    let script = "for i in 1 2 3 4 5; do /bin/true; done; mkdir \"$0\"; rmdir \"$0\"; :";
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("made");
     let words = ["bash", "-c", script, path.to_str().expect("a path")];

@@ -22,7 +22,7 @@ pub const BUDGETS: &[(&str, u64)] = &[
     ("dirty", 223),
     ("dirty-inverted", 169),
     ("extension-call", 85),
-    ("extension-fault", 14633),
+    ("extension-fault", 14636),
     ("extension-service", 166),
     ("fork", 194072),
     ("fork-exec", 356826),
