@@ -2,7 +2,7 @@
 //!
 //! The kernel runs it at the tracepoint `sched_waking`, with the waking thread as the current one:
 //! the one that wrote, or that an interrupt found running. If the thread that is woken is a
-//! dispatcher that waits for events, and the current one is attached to that dispatcher's domain,
+//! [waiter](super::super::waiter), and the current one is attached to that waiter's domain,
 //! the program sends it the signal for upcalls. So the handler runs before the current thread's
 //! next instruction, and nobody was scheduled for it.
 //!
@@ -12,8 +12,8 @@
 //! signals no other process's thread, whatever becomes of ours. A thread of ours that ended
 //! attached leaves its number to another thread of ours, for which such a signal is a stray.
 //!
-//! **Which thread is a dispatcher** is told by the address of its `task_struct`, which a second
-//! program tells the thread about itself: no layout of the kernel's is assumed. The dispatcher
+//! **Which thread is a waiter** is told by the address of its `task_struct`, which a second
+//! program tells the thread about itself: no layout of the kernel's is assumed. The waiter
 //! takes it back before it ends.
 //!
 //! Both programs are instructions that are written here. The second is under Apache-2.0 or GPL-2.0,
@@ -27,33 +27,33 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, Weak};
 
-/// Dispatchers that can have it at once.
-const DISPATCHERS: usize = 256;
+/// Waiters that can have it at once.
+const WAITERS: usize = 256;
 /// Threads that can be attached at once.
 const THREADS: u32 = 4096;
 
-/// What a dispatcher and the program tell each other, in a page of both.
+/// What a waiter and the program tell each other, in a page of both.
 #[repr(C)]
 struct Words {
-    /// The dispatcher waits for events until this time, by the clock `CLOCK_MONOTONIC`; 0: it does
+    /// The waiter waits for events until this time, by the clock `CLOCK_MONOTONIC`; 0: it does
     /// not wait. Whatever wakes it later is no event.
     until: AtomicU64,
     /// How often somebody was signalled.
     signalled: AtomicU64,
 }
 
-const PAGE: usize = DISPATCHERS * size_of::<Words>();
+const PAGE: usize = WAITERS * size_of::<Words>();
 
 /// The program, in force.
 pub(crate) struct Program {
-    /// Dispatchers by the address of their task: a number below [`DISPATCHERS`].
-    dispatchers: OwnedFd,
-    /// Attached threads by process (upper half) and thread: their dispatcher's number.
+    /// Waiters by the address of their task: a number below [`WAITERS`].
+    waiters: OwnedFd,
+    /// Attached threads by process (upper half) and thread: their waiter's number.
     attached: OwnedFd,
     learned: OwnedFd,
     learns: OwnedFd,
     words: *mut Words,
-    used: Mutex<[bool; DISPATCHERS]>,
+    used: Mutex<[bool; WAITERS]>,
     _kept: [OwnedFd; 3],
 }
 
@@ -239,14 +239,14 @@ const AT_LEAST_OF: u8 = 0x3d;
 const OTHER_THAN: u8 = 0x5d;
 
 /// What is run at `sched_waking`, whose first argument is the task that is woken.
-fn wakes(dispatchers: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32) -> Vec<u64> {
+fn wakes(waiters: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32) -> Vec<u64> {
     let mut a = Assembler::default();
     a.load(6, 1, 0);
     a.store(10, -8, 6);
-    a.look_up(dispatchers, -8);
-    // r7: which dispatcher.
+    a.look_up(waiters, -8);
+    // r7: which waiter.
     a.load_half(7, 0, 0);
-    a.leave_if(AT_LEAST, 7, 0, DISPATCHERS as i32);
+    a.leave_if(AT_LEAST, 7, 0, WAITERS as i32);
     a.store_half(10, -12, 7);
     a.look_up(words, -12);
     // r8: its words. Does it wait for events?
@@ -314,18 +314,18 @@ fn load(code: &[u64], licence: &CStr) -> Result<OwnedFd> {
 impl Program {
     /// Puts it in force, with the signal for upcalls.
     fn new(signal: i32) -> Result<Program> {
-        let dispatchers = map(HASH, 8, 4, DISPATCHERS as u32, 0)?;
+        let waiters = map(HASH, 8, 4, WAITERS as u32, 0)?;
         let attached = map(HASH, 8, 4, THREADS, 0)?;
         let shared = map(
             ARRAY,
             4,
             size_of::<Words>() as u32,
-            DISPATCHERS as u32,
+            WAITERS as u32,
             MAPPABLE,
         )?;
         let learned = map(ARRAY, 4, size_of::<Learned>() as u32, 1, 0)?;
         let learns = load(&learns(&learned), c"GPL")?;
-        let code = wakes(&dispatchers, &attached, &shared, signal);
+        let code = wakes(&waiters, &attached, &shared, signal);
         let program = load(&code, c"Apache-2.0")?;
         let mut attribute = [c"sched_waking".as_ptr() as u64, program.as_raw_fd() as u64];
         // SAFETY: the kernel reads the name up to its 0.
@@ -341,12 +341,12 @@ impl Program {
             return Err(Error::last_os_error());
         }
         Ok(Program {
-            dispatchers,
+            waiters,
             attached,
             learned,
             learns,
             words: words.cast(),
-            used: Mutex::new([false; DISPATCHERS]),
+            used: Mutex::new([false; WAITERS]),
             _kept: [shared, program, link],
         })
     }
@@ -383,7 +383,7 @@ impl Program {
     }
 
     fn words(&self, number: usize) -> &Words {
-        // SAFETY: the number is below DISPATCHERS, by `Waiting::new`, and the mapping stays with
+        // SAFETY: the number is below WAITERS, by `Waiting::new`, and the mapping stays with
         // this.
         unsafe { &*self.words.add(number) }
     }
@@ -396,7 +396,7 @@ impl Drop for Program {
     }
 }
 
-/// A dispatcher, from before its thread waits until behind.
+/// A waiter, from before its thread waits until behind.
 pub(crate) struct Waiting {
     program: Arc<Program>,
     number: usize,
@@ -416,15 +416,15 @@ impl Waiting {
         })
     }
 
-    /// The calling thread is this dispatcher's, until the result is dropped.
+    /// The calling thread is this waiter's, until the result is dropped.
     pub(crate) fn begin(&self) -> Result<OfThread<'_>> {
         let task = self.program.learn()?.task;
         self.wait_until(0);
-        update(&self.program.dispatchers, task, self.number as u32)?;
-        Ok(OfThread(&self.program.dispatchers, task))
+        update(&self.program.waiters, task, self.number as u32)?;
+        Ok(OfThread(&self.program.waiters, task))
     }
 
-    /// Whoever is current when the dispatcher is woken before this time, by `CLOCK_MONOTONIC`, is
+    /// Whoever is current when the waiter is woken before this time, by `CLOCK_MONOTONIC`, is
     /// signalled if it is attached.
     pub(crate) fn wait_until(&self, nanoseconds: u64) {
         let words = self.program.words(self.number);
@@ -452,7 +452,7 @@ impl Drop for Waiting {
     }
 }
 
-/// A thread is known as a dispatcher's. It stays on that thread.
+/// A thread is known as a waiter's. It stays on that thread.
 pub(crate) struct OfThread<'a>(&'a OwnedFd, u64);
 
 impl Drop for OfThread<'_> {

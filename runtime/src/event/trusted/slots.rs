@@ -140,6 +140,8 @@ pub(crate) struct Slots {
     set: OwnedFd,
     /// Becomes readable when a handler was ended.
     ended: OwnedFd,
+    /// Events have come since somebody looked and found none.
+    left: AtomicBool,
     slots: [Slot; EVENTS],
     pub(crate) clients: [ClientSlot; CLIENTS],
     /// [`crate::fork::process`]
@@ -160,6 +162,7 @@ impl Slots {
         Ok(Slots {
             set: epoll::create(CreateFlags::CLOEXEC)?,
             ended: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            left: AtomicBool::new(false),
             slots: std::array::from_fn(|_| Slot::new()),
             clients: std::array::from_fn(|_| ClientSlot::default()),
             process,
@@ -174,6 +177,16 @@ impl Slots {
     /// Becomes readable when a handler was ended, and stays so until that is taken.
     pub(crate) fn ended(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
+    }
+
+    /// Events have come. Whether others had, and nobody has looked since.
+    pub(crate) fn are_left(&self) -> bool {
+        self.left.swap(true, SeqCst)
+    }
+
+    /// Whether nobody has looked, and found no more, since [`Slots::are_left`].
+    pub(crate) fn is_left(&self) -> bool {
+        self.left.load(SeqCst)
     }
 
     /// Nobody has taken it since the last time that this was asked.
@@ -489,17 +502,26 @@ impl Claims {
             tv_nsec: 0,
         };
         let many = epoll::wait(&self.slots.set, &mut found, Some(&now)).unwrap_or(0);
-        for (place, event) in self.batch.iter_mut().zip(&found[..many]) {
+        if many == 0 {
+            self.slots.left.store(false, SeqCst);
+            return false;
+        }
+        // Each priority is read once: it may change meanwhile, and a sort needs one order.
+        let mut keys = [0; BATCH];
+        for (at, event) in found[..many].iter().enumerate() {
             let (flags, data) = (event.flags, event.data);
-            *place = Found {
+            let one = Found {
                 token: data.u64(),
                 flags: flags.bits(),
             };
+            let key = self.slots.priority(one.token);
+            let place = keys[..at].partition_point(|&other| other <= key);
+            keys.copy_within(place..at, place + 1);
+            self.batch.copy_within(place..at, place + 1);
+            (keys[place], self.batch[place]) = (key, one);
         }
         self.left = many;
-        let slots = &self.slots;
-        self.batch[..many].sort_unstable_by_key(|found| slots.priority(found.token));
-        many != 0
+        true
     }
 }
 
