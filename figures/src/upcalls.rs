@@ -2,6 +2,7 @@
 //! the way that it goes, while others want the same processor.
 
 mod costs;
+mod doorbell;
 mod image;
 mod latency;
 mod ring;
@@ -15,6 +16,7 @@ pub fn figures() -> Result<Vec<Figure>, String> {
     let image = image::image()?;
     let mut figures = costs::figures(&image)?;
     figures.extend(ring::figures(&image)?);
+    figures.extend(doorbell::figures(&image)?);
     figures.extend(latency::figures(&image)?);
     Ok(figures)
 }
