@@ -5,9 +5,10 @@
 //! again, and the highest priority that the process may have. Handlers are called by others: the
 //! interrupted thread, or the dispatcher, which this thread wakes if nobody was signalled.
 //!
-//! It does not see what a signalled thread does. If nobody has looked after [`GRACE`], that thread
-//! may block the signal, or others have its processor: from then on the dispatcher is told, and the
-//! ends of this thread's own waits count as events, so that whoever runs then is signalled, too.
+//! Where it runs on the signalled thread's processor, the kernel's scheduler may well choose others
+//! behind it. So it lends that thread its priority until that has looked, for [`GRACE`] at most.
+//! What is left then (the thread blocks the signal, or has a long handler) the dispatcher is told,
+//! and the ends of this thread's own waits count as events: so whoever runs then is signalled, too.
 
 use super::error::{EventError, system};
 use super::trusted::bpf::Waiting;
@@ -24,11 +25,11 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How many nanoseconds a thread that was signalled has, until somebody else is told, too.
-const GRACE: u64 = 200_000;
-/// Longest time between two such looks, and for a thread that is signalled again and again, and
-/// takes nothing.
-const LONGEST_GRACE: u64 = 10_000_000;
+/// How long a thread that was signalled has, until somebody else is told, too.
+const GRACE: Duration = Duration::from_micros(200);
+/// Nanoseconds until the first look whether there is something left, and most between two.
+const FIRST: u64 = 1_000_000;
+const LONGEST: u64 = 10_000_000;
 /// Between two looks whether a thread is still there that is to say how it began.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -51,14 +52,12 @@ struct Shared {
     left: OwnedFd,
 }
 
-/// What nobody has looked for yet.
+/// When to look next whether there is something left.
 #[derive(Clone, Copy)]
-struct Left {
-    /// The first event that it is about came then.
-    since: u64,
-    /// Nanoseconds until the next look.
+struct Look {
+    /// Nanoseconds from now.
     wait: u64,
-    /// That look's time is an event.
+    /// That time is an event.
     counts: bool,
 }
 
@@ -170,35 +169,37 @@ impl Shared {
     }
 
     fn serve(&self) {
-        let mut left: Option<Left> = None;
+        let mut look: Option<Look> = None;
         let mut signalled = self.waiting.signalled();
         loop {
-            let happened = self.sleep(left);
+            let happened = self.sleep(look);
             if self.over.load(SeqCst) {
                 return;
             }
             let now = self.waiting.signalled();
             if happened {
-                // What is looked for from here on is found.
-                let time = machine::monotonic();
-                let is_taken = !self.slots.are_left();
-                let since = left.filter(|_| !is_taken).map_or(time, |left| left.since);
-                if now == signalled || time >= since + LONGEST_GRACE {
-                    self.tell();
+                // Who looks from here on finds it.
+                self.slots.are_left();
+                let here = self.waiting.last_here().filter(|_| now != signalled);
+                if let Some(thread) = here {
+                    self.slots.lend(thread, GRACE);
                 }
-                let (wait, counts) = (GRACE, false);
-                left = Some(Left {
-                    since,
-                    wait,
-                    counts,
+                look = self.slots.is_left().then(|| {
+                    // A thread that runs on another processor goes on there.
+                    if now == signalled || here.is_some() {
+                        self.tell();
+                    }
+                    Look {
+                        wait: FIRST,
+                        counts: here.is_some(),
+                    }
                 });
-            } else if let Some(was) = left {
-                left = self.slots.is_left().then(|| {
+            } else if let Some(was) = look {
+                look = self.slots.is_left().then(|| {
                     self.tell();
-                    Left {
-                        wait: (2 * was.wait).min(LONGEST_GRACE),
+                    Look {
+                        wait: (2 * was.wait).min(LONGEST),
                         counts: true,
-                        ..was
                     }
                 });
             }
@@ -212,18 +213,18 @@ impl Shared {
     }
 
     /// Until there is an event, or the time for a look. False: there is none.
-    fn sleep(&self, left: Option<Left>) -> bool {
+    fn sleep(&self, look: Option<Look>) -> bool {
         let nothing = epoll::Event {
             flags: EventFlags::empty(),
             data: EventData::new_u64(0),
         };
         let mut found = [nothing; 2];
-        let end = |left: Left| machine::monotonic() + left.wait;
-        let silent = left.filter(|left| !left.counts);
+        let end = |look: Look| machine::monotonic() + look.wait;
+        let silent = look.filter(|look| !look.counts);
         self.waiting.wait_until(silent.map_or(u64::MAX, end));
-        let longest = left.map(|left| Timespec {
+        let longest = look.map(|look| Timespec {
             tv_sec: 0,
-            tv_nsec: left.wait as i64,
+            tv_nsec: look.wait as i64,
         });
         let many = epoll::wait(&self.set, &mut found, longest.as_ref()).unwrap_or(0);
         self.waiting.wait_until(0);

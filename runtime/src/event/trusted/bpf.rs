@@ -19,7 +19,9 @@
 //! Both programs are instructions that are written here. The second is under Apache-2.0 or GPL-2.0,
 //! as you choose: the kernel tells a task's address to no others.
 
+use super::kernel;
 use crate::fork;
+use postern_gates::machine;
 use std::ffi::CStr;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -40,6 +42,10 @@ struct Words {
     until: AtomicU64,
     /// How often somebody was signalled.
     signalled: AtomicU64,
+    /// Who was last, as in [`Program::attached`].
+    who: AtomicU64,
+    /// On which processor.
+    processor: AtomicU64,
 }
 
 const PAGE: usize = WAITERS * size_of::<Words>();
@@ -87,6 +93,7 @@ const MAPPABLE: u32 = 1 << 10;
 const RAW_TRACEPOINT: u32 = 17;
 const LOOKUP: i32 = 1;
 const KTIME: i32 = 5;
+const PROCESSOR: i32 = 8;
 const CURRENT_NUMBERS: i32 = 14;
 const CURRENT_TASK: i32 = 35;
 const SIGNAL_THREAD: i32 = 117;
@@ -263,6 +270,10 @@ fn wakes(waiters: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32) ->
     a.set(1, signal);
     a.call(SIGNAL_THREAD);
     a.leave_if(NOT_EQUAL, 0, 0, 0);
+    a.load(1, 10, -8);
+    a.store(8, 16, 1);
+    a.call(PROCESSOR);
+    a.store(8, 24, 0);
     a.load(1, 8, 8);
     a.add(1, 1);
     a.store(8, 8, 1);
@@ -401,6 +412,8 @@ pub(crate) struct Waiting {
     program: Arc<Program>,
     number: usize,
     process: u64,
+    /// Attached threads: the kernel's own numbers, and the one that this process knows.
+    threads: Mutex<Vec<(u64, u32)>>,
 }
 
 impl Waiting {
@@ -413,6 +426,7 @@ impl Waiting {
             program: program.clone(),
             number,
             process: fork::process(),
+            threads: Mutex::default(),
         })
     }
 
@@ -436,10 +450,24 @@ impl Waiting {
         self.program.words(self.number).signalled.load(SeqCst)
     }
 
+    /// The thread that was signalled last, if it is still attached and nobody is just being, and if
+    /// that was on the calling thread's processor.
+    pub(crate) fn last_here(&self) -> Option<u32> {
+        let words = self.program.words(self.number);
+        if words.processor.load(SeqCst) != kernel::processor() {
+            return None;
+        }
+        let who = words.who.load(SeqCst);
+        let threads = self.threads.try_lock().ok()?;
+        let found = threads.iter().find(|(numbers, _)| *numbers == who);
+        found.map(|&(_, thread)| thread)
+    }
+
     /// The calling thread is attached, until the result is dropped.
     pub(crate) fn attach(self: &Arc<Self>) -> Result<AttachedThread> {
         let numbers = self.program.learn()?.numbers;
         update(&self.program.attached, numbers, self.number as u32)?;
+        fork::lock(&self.threads).push((numbers, machine::thread_id()));
         Ok(AttachedThread(self.clone(), numbers))
     }
 }
@@ -466,6 +494,7 @@ pub(crate) struct AttachedThread(Arc<Waiting>, u64);
 
 impl Drop for AttachedThread {
     fn drop(&mut self) {
+        fork::lock(&self.0.threads).retain(|(numbers, _)| *numbers != self.1);
         // The map of a forked child is its parent's.
         if self.0.process == fork::process() {
             delete(&self.0.program.attached, self.1);

@@ -62,6 +62,12 @@ pub(crate) fn run_before_all() {
     let _ = run_first(limit.rlim_cur.min(most as u64) as i32);
 }
 
+/// The number of the processor that the calling thread is on.
+pub(crate) fn processor() -> u64 {
+    // SAFETY: no memory is involved.
+    unsafe { libc::sched_getcpu() as u64 }
+}
+
 /// Whether this is a thread of the process now. Signal handlers may call it.
 pub(crate) fn is_ours(thread: u32) -> bool {
     // SAFETY: signal 0 is none, and errno comes back as it was.

@@ -12,6 +12,7 @@
 //! descriptor, and only then the slot is free. What an epoll set said of a former generation enters
 //! nothing.
 
+use super::lent::Lent;
 use postern_gates::upcall::{Claimed, Handled, Mailbox, Sources};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
@@ -20,6 +21,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Events that a domain can have at once.
 pub(crate) const EVENTS: usize = 64;
@@ -142,6 +144,7 @@ pub(crate) struct Slots {
     ended: OwnedFd,
     /// Events have come since somebody looked and found none.
     left: AtomicBool,
+    lent: Lent,
     slots: [Slot; EVENTS],
     pub(crate) clients: [ClientSlot; CLIENTS],
     /// [`crate::fork::process`]
@@ -163,6 +166,7 @@ impl Slots {
             set: epoll::create(CreateFlags::CLOEXEC)?,
             ended: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             left: AtomicBool::new(false),
+            lent: Lent::default(),
             slots: std::array::from_fn(|_| Slot::new()),
             clients: std::array::from_fn(|_| ClientSlot::default()),
             process,
@@ -179,9 +183,15 @@ impl Slots {
         self.ended.as_fd()
     }
 
-    /// Events have come. Whether others had, and nobody has looked since.
-    pub(crate) fn are_left(&self) -> bool {
-        self.left.swap(true, SeqCst)
+    /// Events have come.
+    pub(crate) fn are_left(&self) {
+        self.left.store(true, SeqCst);
+    }
+
+    /// Waits until this thread, which has the calling one's priority meanwhile, has looked and
+    /// found no more, or for so long.
+    pub(crate) fn lend(&self, thread: u32, longest: Duration) {
+        self.lent.lend(thread, longest, || self.is_left());
     }
 
     /// Whether nobody has looked, and found no more, since [`Slots::are_left`].
@@ -504,6 +514,7 @@ impl Claims {
         let many = epoll::wait(&self.slots.set, &mut found, Some(&now)).unwrap_or(0);
         if many == 0 {
             self.slots.left.store(false, SeqCst);
+            self.slots.lent.give_back();
             return false;
         }
         // Each priority is read once: it may change meanwhile, and a sort needs one order.
