@@ -116,5 +116,9 @@ fn calls() -> Result<Vec<Figure>, String> {
             None => figure,
         });
     }
+    if let Some(trip) = process::spinning_round_trip(20, 500)? {
+        let how = "calls by one that has the domain and by another in turns, over a word handed to a process on another core and back, where both spin";
+        figures.push(row("turns.spin", turns, how).against(trip / seconds));
+    }
     Ok(figures)
 }

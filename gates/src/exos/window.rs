@@ -83,8 +83,7 @@ impl Window {
                 _ => (below().open)(window.at(start)..window.at(end))?,
             }
         }
-        let filled =
-            window.put_info(layout.heap_start, heap_end, layout.stack_size)
+        let filled = window.put_info(layout.heap_start, heap_end, layout.stack_size)
             && window.put(text, |at| fresh || at < layout.stack);
         if !filled {
             return Err(MapError::Refused);
