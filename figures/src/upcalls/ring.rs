@@ -119,7 +119,8 @@ fn while_disturbed(image: &Image, disturbers: usize) -> Result<Vec<Figure>, Stri
             for (share, time, base) in rows {
                 let name = format!("upcalls.ring.{name}.{disturbers}.{share}");
                 let how = format!(
-                    "{share} of {EVENTS}: from a ring to the handler in {what}, {disturbers} disturbers, over a plain thread"
+                    "{share} of {EVENTS}: from a ring to the handler in {what}, \
+                     {disturbers} disturbers, over a plain thread"
                 );
                 figures.push(Figure::plain(name, time, "us", how).against(base));
             }
