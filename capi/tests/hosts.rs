@@ -72,6 +72,14 @@ fn threads_that_extensions_start() {
 }
 
 #[test]
+fn handlers_that_wait_and_functions_that_are_spawned() {
+    support::run(
+        support::compile("sandbox_threads.c", &[]),
+        &[extension("waits")],
+    );
+}
+
+#[test]
 fn events_and_attached_threads() {
     support::run(support::compile("events.c", &[]), &[extension("events")]);
 }

@@ -48,7 +48,11 @@ pub fn figures() -> Result<Vec<Figure>, String> {
             "fault.caught",
             ours * 1e9,
             "ns",
-            format!("call, fault ({}), value in the host's hands; over a bare signal whose handler edits the context", kind.name()),
+            format!(
+                "call, fault ({}), value in the host's hands; over a bare \
+                 signal whose handler edits the context",
+                kind.name()
+            ),
         )
         .against(bare * 1e9)
         .goal(Goal::RatioAtMost(1.3)),

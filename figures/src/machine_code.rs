@@ -3,8 +3,8 @@
 use postern::Image;
 use postern_image::{ImageBuilder, MemoryLayout};
 
-/// An image of `text`, which is told the offset of its `data`; and where its parts lie. Imports have
-/// names and types; exports names, places in the text, and types.
+/// An image of `text`, which is told the offset of its `data`; and where its parts lie. Imports
+/// have names and types; exports names, places in the text, and types.
 ///
 /// # Errors
 /// The types are none, or the image is refused.

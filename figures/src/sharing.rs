@@ -108,13 +108,19 @@ fn calls() -> Result<Vec<Figure>, String> {
     ];
     for (way, trip, goal) in ways {
         let how = format!(
-            "calls by one that has the domain and by another in turns, over a byte to a process on the same core and back by {way}"
+            "calls by one that has the domain and by another in turns, over a byte to a \
+             process on the same core and back by {way}"
         );
         let figure = row(&format!("turns.{way}"), turns, &how).against(trip / seconds);
         figures.push(match goal {
             Some(goal) => figure.goal(goal),
             None => figure,
         });
+    }
+    if let Some(trip) = process::spinning_round_trip(20, 500)? {
+        let how = "calls by one that has the domain and by another in turns, over a word handed \
+                   to a process on another core and back, where both spin";
+        figures.push(row("turns.spin", turns, how).against(trip / seconds));
     }
     Ok(figures)
 }

@@ -3,6 +3,7 @@
 //! processor.
 
 mod costs;
+mod doorbell;
 mod image;
 mod latency;
 mod pages;
@@ -18,6 +19,7 @@ pub fn figures() -> Result<Vec<Figure>, String> {
     let mut figures = costs::figures(&image)?;
     figures.extend(ring::figures(&image)?);
     figures.extend(pages::figures(&image)?);
+    figures.extend(doorbell::figures(&image)?);
     figures.extend(latency::figures(&image)?);
     Ok(figures)
 }

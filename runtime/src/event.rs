@@ -15,6 +15,7 @@ pub(crate) mod service;
 pub(crate) mod state;
 #[expect(unsafe_code, reason = "its name says so")]
 mod trusted;
+mod waiter;
 pub(crate) mod way;
 
 pub use client::{Client, ClientBuilder};

@@ -1,29 +1,16 @@
 //! What the kernel says of the processes that have a domain.
 
 use std::fs;
-use std::io::Read;
 use std::os::fd::AsFd;
 
 use postern::CommonMemory;
 
-/// A process's command, as `ps` shows it, without what a terminal would obey.
+/// The name that a process has by the kernel, up to 15 bytes, without what a terminal would obey.
+/// Not its command line: that is in the process's own memory, where reading it can wait for whoever
+/// serves a page that is not there.
 pub fn command(pid: u32) -> Option<String> {
-    /// Bytes of it that are looked at. A process may say that it has any number.
-    const LONGEST: u64 = 256;
-    let file = fs::File::open(format!("/proc/{pid}/cmdline")).ok()?;
-    let mut line = Vec::new();
-    file.take(LONGEST).read_to_end(&mut line).ok()?;
-    let words: Vec<_> = line
-        .split(|byte| *byte == 0)
-        .map(String::from_utf8_lossy)
-        .collect();
-    let text = words.join(" ");
-    match text.trim() {
-        "" => fs::read_to_string(format!("/proc/{pid}/comm"))
-            .ok()
-            .map(|name| plain(name.trim_end())),
-        text => Some(plain(text)),
-    }
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(plain(String::from_utf8_lossy(&name).trim_end()))
 }
 
 /// A text of others, without control characters, and without those that change the order of others

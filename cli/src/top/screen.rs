@@ -119,11 +119,7 @@ fn pid(member: &Member) -> String {
 fn command(member: &Member) -> String {
     match (member.about.alive, &member.command) {
         (false, _) => "(ended)".to_owned(),
-        (true, Some(command)) => {
-            let (program, rest) = command.split_once(' ').unwrap_or((command, ""));
-            let name = program.rsplit('/').next().unwrap_or(program);
-            format!("{name} {rest}").trim_end().to_owned()
-        }
+        (true, Some(command)) => command.clone(),
         (true, None) => "-".to_owned(),
     }
 }

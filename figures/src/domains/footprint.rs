@@ -80,7 +80,8 @@ pub fn figures() -> Result<Vec<Figure>, String> {
             "domains.dump",
             mib(before.dumped, all.dumped),
             "MiB",
-            "pages in a core dump because of a hundred namespaces with an area of 16 MiB, over those if none were left out",
+            "pages in a core dump because of a hundred namespaces with an \
+             area of 16 MiB, over those if none were left out",
         )
         .against(mib(before.dumpable, all.dumpable))
         .goal(Goal::AtMost(16.0)),

@@ -75,7 +75,8 @@ pub fn figures() -> Result<Vec<Figure>, String> {
     let (median, late) = median_and_90(times);
     let how = |which| {
         format!(
-            "from the signal that kills a process inside until the domain is closed in another one, {which} {KILLS} times"
+            "from the signal that kills a process inside until the domain is closed in another \
+             one, {which} {KILLS} times"
         )
     };
     let row =

@@ -2,11 +2,11 @@
 //! that sends it or is waited for.
 
 use super::process::Child;
-use postern::{Client, Domain, EventError};
+use postern::{Client, Config, Domain, EventError};
 use std::ffi::c_void;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicPtr, AtomicU64};
@@ -222,6 +222,48 @@ impl Drop for SignalTimer {
         // SAFETY: our own timer, whose waiting signal goes with it.
         unsafe { libc::timer_delete(self.timer) };
         TELL.store(ptr::null_mut(), SeqCst);
+    }
+}
+
+/// What threads and processes count in and wait for (`eventfd`).
+///
+/// # Errors
+/// There are no more descriptors.
+pub fn counter() -> Result<OwnedFd, String> {
+    // SAFETY: the descriptor is new, so nobody else's.
+    unsafe {
+        match libc::eventfd(0, libc::EFD_CLOEXEC) {
+            ..0 => Err(format!("eventfd: {}", std::io::Error::last_os_error())),
+            number => Ok(OwnedFd::from_raw_fd(number)),
+        }
+    }
+}
+
+/// The calling thread takes no upcalls until this is dropped there.
+pub struct NoUpcalls(());
+
+impl NoUpcalls {
+    /// Blocks their signal.
+    #[expect(clippy::new_without_default, reason = "it does something")]
+    pub fn new() -> NoUpcalls {
+        NoUpcalls::mask(libc::SIG_BLOCK);
+        NoUpcalls(())
+    }
+
+    fn mask(how: i32) {
+        // SAFETY: the set is filled before it is read; upcalls allow for a blocked signal.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            libc::sigaddset(&mut set, Config::default().upcall_signal);
+            libc::pthread_sigmask(how, &set, ptr::null_mut());
+        }
+    }
+}
+
+impl Drop for NoUpcalls {
+    fn drop(&mut self) {
+        NoUpcalls::mask(libc::SIG_UNBLOCK);
     }
 }
 

@@ -23,7 +23,11 @@ pub fn system_calls(count: u64) {
     }
 }
 
-fn pipe() -> Result<(File, File), String> {
+/// Its end to read and its end to write.
+///
+/// # Errors
+/// There are no more descriptors.
+pub fn pipe() -> Result<(File, File), String> {
     let mut ends = [0; 2];
     // SAFETY: the array holds the two descriptors, which nobody else owns.
     unsafe {
@@ -99,6 +103,15 @@ impl Drop for Pinned {
             unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), old) };
         }
     }
+}
+
+/// Makes the calling thread a real-time one (`SCHED_FIFO`); whether that is allowed here.
+pub fn make_real_time(priority: i32) -> bool {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: the structure is only read; 0 is the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
 }
 
 /// A child that does `work` and leaves.
@@ -281,6 +294,37 @@ fn wait(word: &AtomicU32, value: u32) -> u32 {
 /// back: each waits in the kernel until the other wakes it.
 pub fn futex_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
     let _pinned = Pinned::new();
+    word_round_trip(rounds, count, || (), wait, wake)
+}
+
+/// The same to a process on another core, where each looks at the word without end; `None` with
+/// one core.
+pub fn spinning_round_trip(rounds: usize, count: u32) -> Result<Option<f64>, String> {
+    let here = processor();
+    // For good: the child has no end that it would come back before.
+    let leave = || std::mem::forget(Pinned::off(here));
+    let spin = |word: &AtomicU32, value| {
+        let mut now = word.load(Ordering::SeqCst);
+        while now == value {
+            std::hint::spin_loop();
+            now = word.load(Ordering::SeqCst);
+        }
+        now
+    };
+    match std::thread::available_parallelism().map_or(1, usize::from) {
+        1 => Ok(None),
+        _ => word_round_trip(rounds, count, leave, spin, |_| ()).map(Some),
+    }
+}
+
+/// The same by two ways to wait and to wake; the child does `first` before.
+fn word_round_trip(
+    rounds: usize,
+    count: u32,
+    first: impl FnOnce(),
+    wait: impl Fn(&AtomicU32, u32) -> u32,
+    wake: impl Fn(&AtomicU32),
+) -> Result<f64, String> {
     // SAFETY: a new page, shared with children.
     let page = unsafe {
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -293,11 +337,14 @@ pub fn futex_round_trip(rounds: usize, count: u32) -> Result<f64, String> {
     // SAFETY: the page is zeros, as an atomic word may be, and stays until this function unmaps it.
     let turn = unsafe { &*page.cast::<AtomicU32>() };
     let child = Child::new(|| {
+        first();
         while wait(turn, OURS) != OVER {
             turn.store(OURS, Ordering::SeqCst);
             wake(turn);
         }
     });
+    // Behind the fork, so that the child may go elsewhere.
+    let _pinned = Pinned::new();
     let result = child.and_then(|child| {
         let result = best(rounds, count, || {
             turn.store(THEIRS, Ordering::SeqCst);

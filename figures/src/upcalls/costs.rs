@@ -63,7 +63,15 @@ pub fn figures(image: &Image) -> Result<Vec<Figure>, String> {
     let mut figures = vec![
         row("send", upcall, &format!("{sent} a bare signal of a fault")).against(fault),
         row("self", upcall, &format!("{sent} a plain signal to itself")).against(own),
-        row("process", upcall, &format!("{sent} a plain signal to another process on the same core, until that has answered in shared memory")).against(other),
+        row(
+            "process",
+            upcall,
+            &format!(
+                "{sent} a plain signal to another process on the same core, \
+             until that has answered in shared memory"
+            ),
+        )
+        .against(other),
     ];
     figures.push(promoted(&domain, cycle / SIGNALS as f64, upcall)?);
     Ok(figures)
@@ -87,7 +95,8 @@ fn promoted(domain: &Domain, cycle: f64, pure: f64) -> Result<Figure, String> {
         }
     }
     let how = format!(
-        "median of {PROMOTED}: an upcall until the interrupted thread goes on, where the handler goes on on a sandbox thread of the same core, over one that need not"
+        "median of {PROMOTED}: an upcall until the interrupted thread goes on, where the handler \
+         goes on on a sandbox thread of the same core, over one that need not"
     );
     let figure = Figure::plain("upcalls.promoted", median_and_90(times).0, "cycles", how);
     Ok(figure.against(pure))

@@ -1,20 +1,22 @@
 //! How long a timer's expiry takes to its handler, while a thread of this process computes on the
-//! processor, and other processes want it, too: each way of a domain's events, beside a plain
-//! signal to the thread and a plain thread that waits.
+//! processor, and others want it, too: each way of a domain's events, beside a plain signal to the
+//! thread and a plain thread that waits. The others are processes, or threads that are attached to
+//! the domain as the computing one is: whichever is current is interrupted.
 //!
 //! Handlers write down when they run; a control thread on another processor, if there is one,
 //! looks at the notes when the time is over. So who is starved holds up nobody.
 
 use super::image::TOLD;
-use crate::figure::Figure;
+use crate::figure::{Figure, Goal};
 use crate::plot::{Chart, Series};
 use crate::trusted::notice::{FileTimer, SignalTimer, attach, now};
-use crate::trusted::process::{Child, Pinned, processor};
+use crate::trusted::process::{self, Child, Pinned, processor};
 use postern::{Caller, Domain, Event, EventError, Image, Placement, Way, Ways};
+use std::sync::Barrier;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Events of which shares are taken.
 const EVENTS: u64 = 100;
@@ -23,10 +25,67 @@ const PERIOD: Duration = Duration::from_millis(3);
 const STARVED: Duration = Duration::from_millis(200);
 /// Disturbing processes.
 const DISTURBERS: [usize; 4] = [0, 1, 16, 64];
+/// Attached threads that disturb: with the computing one as many as can be attached.
+const ATTACHED: [usize; 3] = [1, 16, 63];
 /// Priority of the real-time disturber: above that of the domains' threads.
 const PRIORITY: i32 = 60;
-/// Seconds after which the kernel ends it.
+/// Seconds after which the kernel ends it, or it ends itself.
 const LONGEST: u64 = 1;
+/// At most so many times the latency without a disturber have events while sixteen disturb.
+const FLAT: f64 = 2.0;
+
+/// Who else wants the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Load {
+    Processes(usize),
+    /// One process of real-time priority.
+    RealTime,
+    /// Threads of this process, which are attached where the computing one is.
+    Attached(usize),
+    /// One of them, of real-time priority.
+    AttachedRealTime,
+}
+
+impl Load {
+    fn is_real_time(self) -> bool {
+        matches!(self, Load::RealTime | Load::AttachedRealTime)
+    }
+
+    fn is_attached(self) -> bool {
+        matches!(self, Load::Attached(_) | Load::AttachedRealTime)
+    }
+
+    fn threads(self) -> usize {
+        match self {
+            Load::Processes(_) | Load::RealTime => 0,
+            Load::Attached(count) => count,
+            Load::AttachedRealTime => 1,
+        }
+    }
+
+    /// In the names of figures.
+    fn name(self) -> String {
+        match self {
+            Load::Processes(count) => count.to_string(),
+            Load::RealTime => "fifo".to_owned(),
+            Load::Attached(count) => format!("attached-{count}"),
+            Load::AttachedRealTime => "attached-fifo".to_owned(),
+        }
+    }
+
+    fn meanwhile(self) -> String {
+        match self {
+            Load::Processes(count) => format!("{count} processes compute"),
+            Load::RealTime => format!("one process of real-time priority {PRIORITY} computes"),
+            Load::Attached(count) => {
+                format!("{count} more threads compute, attached where there is a domain")
+            }
+            Load::AttachedRealTime => format!(
+                "one more thread of real-time priority {PRIORITY} computes, attached where there is a domain"
+            ),
+        }
+    }
+}
 
 /// Who handles the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,20 +213,29 @@ impl Drop for Disturbers {
 fn compute(
     image: &Image,
     by: By,
+    load: Load,
     over: &AtomicBool,
     ready: &Sender<Option<u64>>,
 ) -> Result<f64, String> {
-    let computing = |begun: u64| {
-        let _ = ready.send(Some(begun));
-        while !over.load(Relaxed) {
-            std::hint::spin_loop();
-        }
+    // With the disturbing threads, once all are attached.
+    let computing = |begun: u64, domain: Option<&Domain>| {
+        let all = Barrier::new(load.threads() + 1);
+        std::thread::scope(|scope| {
+            for _ in 0..load.threads() {
+                scope.spawn(|| disturb(domain, load.is_real_time(), &all, over));
+            }
+            all.wait();
+            let _ = ready.send(Some(begun));
+            while !over.load(Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
     };
     match by {
         By::Signal => {
             let begun = now();
             let _timer = SignalTimer::new(PERIOD, |count| LOG.note(count))?;
-            computing(begun);
+            computing(begun, None);
             Ok(1.0)
         }
         By::Thread => std::thread::scope(|scope| {
@@ -178,7 +246,7 @@ fn compute(
                     LOG.note(timer.wait());
                 }
             });
-            computing(begun);
+            computing(begun, None);
             Ok(0.0)
         }),
         By::Domain(way) => {
@@ -198,7 +266,7 @@ fn compute(
             let begun = now();
             let timer = domain.on(Event::every(PERIOD), "tells");
             let timer = timer.map_err(|error| error.to_string())?;
-            computing(begun);
+            computing(begun, Some(&domain));
             drop(client);
             let counters = timer.counters();
             let all = counters.by_current + counters.by_dispatcher;
@@ -207,14 +275,27 @@ fn compute(
     }
 }
 
-/// Latencies and the share that the computing thread handled, while `disturbers` processes compute,
-/// or one at real-time priority; none where the machine does not allow it.
-fn measure(
-    image: &Image,
-    by: By,
-    disturbers: usize,
-    real_time: bool,
-) -> Result<Option<(Vec<f64>, f64)>, String> {
+/// Computes until `over`, attached to the domain if there is one. At real-time priority, if that is
+/// allowed, for [`LONGEST`] at most.
+fn disturb(domain: Option<&Domain>, real_time: bool, all: &Barrier, over: &AtomicBool) {
+    let client = domain.map(|domain| attach(domain, TOLD));
+    all.wait();
+    let begun = Instant::now();
+    let longest = match real_time && process::make_real_time(PRIORITY) {
+        true => Duration::from_secs(LONGEST),
+        false => Duration::MAX,
+    };
+    while !over.load(Relaxed) && begun.elapsed() < longest {
+        for _ in 0..1000 {
+            std::hint::spin_loop();
+        }
+    }
+    drop(client);
+}
+
+/// Latencies and the share that interrupted threads handled, while others compute; none where the
+/// machine does not allow it.
+fn measure(image: &Image, by: By, load: Load) -> Result<Option<(Vec<f64>, f64)>, String> {
     LOG.clear();
     let place = processor();
     let _off = Pinned::off(place);
@@ -224,11 +305,16 @@ fn measure(
         let over = &over;
         let computing = scope.spawn(move || {
             let _pinned = Pinned::to(place);
-            compute(image, by, over, &ready)
+            compute(image, by, load, over, &ready)
         });
         let disturbed = |begun: u64| {
-            let disturbers = Disturbers::new(disturbers, place)?;
-            if real_time
+            let count = match load {
+                Load::Processes(count) => count,
+                Load::RealTime => 1,
+                Load::Attached(_) | Load::AttachedRealTime => 0,
+            };
+            let disturbers = Disturbers::new(count, place)?;
+            if load.is_real_time()
                 && !disturbers
                     .0
                     .iter()
@@ -256,66 +342,99 @@ fn measure(
 /// The figures.
 pub fn figures(image: &Image) -> Result<Vec<Figure>, String> {
     let mut figures = Vec::new();
-    let loads = DISTURBERS.map(|count| (count, false));
-    for (count, real_time) in loads.into_iter().chain([(1, true)]) {
-        let load = match real_time {
-            true => "fifo".to_owned(),
-            false => count.to_string(),
-        };
-        let meanwhile = match real_time {
-            true => format!("one process of real-time priority {PRIORITY} computes"),
-            false => format!("{count} processes compute"),
-        };
+    let loads = DISTURBERS.map(Load::Processes).into_iter();
+    let loads = loads.chain([Load::RealTime]);
+    let loads = loads.chain(ATTACHED.map(Load::Attached));
+    for load in loads.chain([Load::AttachedRealTime]) {
         let mut base = None;
         for (name, by, what) in ALL {
-            let Some((times, own)) = measure(image, by, count, real_time)? else {
-                if real_time {
-                    eprintln!(
-                        "upcalls.{name}.fifo is left out: it needs CAP_SYS_NICE, and its way"
-                    );
-                } else if count == 0 {
-                    eprintln!("upcalls.{name} is left out: the machine does not allow this way");
-                }
-                continue;
-            };
-            let handled = times.iter().filter(|&&time| time <= STARVED.as_secs_f64());
-            let starved = 1.0 - handled.count() as f64 / EVENTS as f64;
-            let row = |share: &str, value, unit| {
-                let name = format!("upcalls.{name}.{load}.{share}");
-                let how = match share {
-                    "own" => format!(
-                        "share of handlers that returned in the interrupted thread, while {meanwhile}; all others in the real-time thread behind it"
-                    ),
-                    "starved" => {
-                        format!("share not handled within {STARVED:?} by {what}, while {meanwhile}")
-                    }
-                    _ => format!(
-                        "{share} of {EVENTS}: from a timer's expiry to the handler in {what}, while {meanwhile}, over a plain signal"
-                    ),
-                };
-                Figure::plain(name, value, unit, how)
-            };
-            let shares = [EVENTS / 2, EVENTS * 9 / 10].map(|at| times[at as usize] * 1e6);
-            let base = base.get_or_insert(shares);
-            for (share, (time, base)) in ["median", "90"]
-                .into_iter()
-                .zip(shares.into_iter().zip(*base))
-            {
-                let figure = row(share, time, "us");
-                // Of what is starved there is no time.
-                match (time <= STARVED.as_secs_f64() * 1e6, base.is_finite()) {
-                    (false, _) => (),
-                    (true, false) => figures.push(figure),
-                    (true, true) => figures.push(figure.against(base)),
-                }
-            }
-            figures.push(row("starved", starved, "share"));
-            if by == By::Domain(Way::Current) {
-                figures.push(row("own", own, "share"));
+            if let Some((times, own)) = measure(image, by, load)? {
+                figures.extend(rows((name, by, what), load, &times, own, &mut base));
+            } else if load.is_real_time() {
+                let load = load.name();
+                eprintln!("upcalls.{name}.{load} is left out: it needs CAP_SYS_NICE, and its way");
+            } else if load == Load::Processes(0) {
+                eprintln!("upcalls.{name} is left out: the machine does not allow this way");
             }
         }
     }
+    figures.extend(flat(&figures));
     Ok(figures)
+}
+
+/// Those of one way: shares of the sorted latencies, over those of the first way, `base`.
+fn rows(
+    (name, by, what): (&str, By, &str),
+    load: Load,
+    times: &[f64],
+    own: f64,
+    base: &mut Option<[f64; 2]>,
+) -> Vec<Figure> {
+    let handled = times.iter().filter(|&&time| time <= STARVED.as_secs_f64());
+    let starved = 1.0 - handled.count() as f64 / EVENTS as f64;
+    let meanwhile = load.meanwhile();
+    let row = |share: &str, value, unit, how| {
+        let name = format!("upcalls.{name}.{}.{share}", load.name());
+        Figure::plain(name, value, unit, how)
+    };
+    let mut figures = Vec::new();
+    let shares = [EVENTS / 2, EVENTS * 9 / 10].map(|at| times[at as usize] * 1e6);
+    let base = base.get_or_insert(shares);
+    let shares = ["median", "90"].into_iter().zip(shares);
+    for ((share, time), base) in shares.zip(*base) {
+        let how = format!(
+            "{share} of {EVENTS}: from a timer's expiry to the handler in {what}, \
+             while {meanwhile}, over a plain signal"
+        );
+        let figure = row(share, time, "us", how);
+        // Of what is starved there is no time.
+        match (time <= STARVED.as_secs_f64() * 1e6, base.is_finite()) {
+            (false, _) => (),
+            (true, false) => figures.push(figure),
+            (true, true) => figures.push(figure.against(base)),
+        }
+    }
+    let how = format!("share not handled within {STARVED:?} by {what}, while {meanwhile}");
+    let is_current = by == By::Domain(Way::Current);
+    let figure = row("starved", starved, "share", how);
+    figures.push(match is_current && load.is_attached() {
+        true => figure.goal(Goal::AtMost(0.0)),
+        false => figure,
+    });
+    if is_current {
+        let how = format!(
+            "share of handlers that returned in an interrupted thread, while {meanwhile}; \
+             all others in the real-time thread behind it"
+        );
+        figures.push(row("own", own, "share", how));
+    }
+    figures
+}
+
+/// What sixteen attached threads that disturb do to the latency of the current way.
+fn flat(figures: &[Figure]) -> Vec<Figure> {
+    let value = |load: Load, share: &str| {
+        let name = format!("upcalls.current.{}.{share}", load.name());
+        let found = figures.iter().find(|figure| figure.name == name);
+        found.map(|figure| figure.value)
+    };
+    let mut flat = Vec::new();
+    for share in ["median", "90"] {
+        let alone = value(Load::Processes(0), share);
+        if let Some((alone, disturbed)) = alone.zip(value(Load::Attached(16), share)) {
+            let how = format!(
+                "{share} of {EVENTS}: from a timer's expiry to the handler in whichever attached \
+                 thread runs, while 16 more compute, over one alone"
+            );
+            let figure = Figure::plain(format!("upcalls.flat.{share}"), disturbed, "us", how);
+            let figure = figure.against(alone);
+            flat.push(match share {
+                "median" => figure.goal(Goal::RatioAtMost(FLAT)),
+                _ => figure,
+            });
+        }
+    }
+    flat
 }
 
 /// Pictures of medians and of what nine of ten are within, over processes that compute.
@@ -327,21 +446,33 @@ pub fn charts(figures: &[Figure]) -> Vec<Chart> {
     titles
         .into_iter()
         .map(|(share, title)| {
-            let lines = ALL.map(|(name, _, what)| {
+            let value = |name: &str, load: Load| {
+                let name = format!("upcalls.{name}.{}.{share}", load.name());
+                let found = figures.iter().find(|figure| figure.name == name);
+                found.map(|figure| figure.value)
+            };
+            let line = |name: &str, what: &str, loads: &[(usize, Load)]| {
                 let mut line = Series::new(what);
-                line.points.extend(DISTURBERS.iter().filter_map(|&count| {
-                    let name = format!("upcalls.{name}.{count}.{share}");
-                    let figure = figures.iter().find(|figure| figure.name == name)?;
-                    Some((count as f64, figure.value))
-                }));
+                let points = loads.iter();
+                let points =
+                    points.filter_map(|&(count, load)| Some((count as f64, value(name, load)?)));
+                line.points.extend(points);
                 line
-            });
+            };
+            let processes = DISTURBERS.map(|count| (count, Load::Processes(count)));
+            let mut lines: Vec<_> = ALL
+                .map(|(name, _, what)| line(name, what, &processes))
+                .into();
+            let attached = ATTACHED.map(|count| (count, Load::Attached(count)));
+            let attached = [&[(0, Load::Processes(0))], &attached[..]].concat();
+            let what = "whichever thread runs, where those that disturb are attached";
+            lines.push(line("current", what, &attached));
             Chart {
                 name: format!("upcalls-{share}"),
                 title: title.into(),
-                x: "processes that compute on the same processor",
+                x: "others that compute on the same processor",
                 y: "us",
-                series: lines.into(),
+                series: lines,
             }
         })
         .collect()

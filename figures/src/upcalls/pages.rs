@@ -29,10 +29,14 @@ pub fn figures(image: &Image) -> Result<Vec<Figure>, String> {
         ("thread", by_thread, "a plain thread with userfaultfd"),
     ];
     let figures = rows.into_iter().flat_map(|(name, times, what)| {
-        let shares = [("median", times.0, by_thread.0), ("90", times.1, by_thread.1)];
+        let shares = [
+            ("median", times.0, by_thread.0),
+            ("90", times.1, by_thread.1),
+        ];
         shares.map(|(share, time, base)| {
             let how = format!(
-                "{share} of {PAGES}: from the touch of a missing page to its contents, by {what} on the same core, over a plain thread with userfaultfd"
+                "{share} of {PAGES}: from the touch of a missing page to its contents, by {what} \
+                 on the same core, over a plain thread with userfaultfd"
             );
             let name = format!("upcalls.page.{name}.{share}");
             Figure::plain(name, time, "us", how).against(base)

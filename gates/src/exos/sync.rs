@@ -108,8 +108,8 @@ impl<T> OnceLock<T> {
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> Option<&T> {
         if !self.set.load(Ordering::Acquire) {
             let value = make();
-            // SAFETY: values are set before there are threads, and what interrupts sets nothing: nobody
-            // reads or writes it meanwhile.
+            // SAFETY: values are set before there are threads, and what interrupts sets nothing:
+            // nobody reads or writes it meanwhile.
             unsafe { *self.value.get() = Some(value) };
             self.set.store(true, Ordering::Release);
         }

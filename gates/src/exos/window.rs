@@ -180,8 +180,8 @@ impl Window {
         unsafe { memory::copy(from.as_ptr() as usize, to, from.len()) }.is_ok()
     }
 
-    /// What new windows have at some offsets. (What is not said is zero already.) False if there are
-    /// no pages.
+    /// What new windows have at some offsets. (What is not said is zero already.) False if there
+    /// are no pages.
     fn put(&self, text: &Text, wanted: impl Fn(u32) -> bool) -> bool {
         let mut values = text.first_values().filter(|(at, _)| wanted(*at));
         values.all(|(at, bytes)| self.copy(at, bytes))

@@ -302,3 +302,48 @@ fn is_pending(signal: i32) -> bool {
 fn handled_of(counters: &postern::EventCounters) -> u64 {
     counters.by_current + counters.by_dispatcher
 }
+
+/// A thread that its priority puts before the dispatcher, on the same processor: each event
+/// interrupts it, though the dispatcher never has its turn.
+#[test]
+fn no_event_waits_for_the_dispatcher() {
+    const RINGS: u64 = 50;
+    let pinned = std::thread::spawn(|| {
+        unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(libc::sched_getcpu() as usize, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+        }
+        // Its threads stay on this processor, too.
+        let ways = Ways::only(Way::Current).priority(1);
+        let domain = builder().ways(ways).build().unwrap();
+        let bell = match domain.on(Event::doorbell(), "on") {
+            Ok(bell) => bell,
+            Err(EventError::Way(error)) => return eprintln!("NOT TESTED here: {error}"),
+            Err(error) => panic!("{error}"),
+        };
+        let doorbell = bell.doorbell().unwrap();
+        let attached = domain.attach().unwrap();
+        let priority = |policy, sched_priority| unsafe {
+            let parameters = libc::sched_param { sched_priority };
+            libc::sched_setscheduler(0, policy, &parameters)
+        };
+        if priority(libc::SCHED_FIFO, 2) != 0 {
+            return eprintln!("NOT TESTED here: no real-time priority");
+        }
+        for n in 1..=RINGS {
+            doorbell.ring(1).unwrap();
+            let begun = Instant::now();
+            // Not by another's turn: this thread gives none.
+            while bell.counters().by_current < n {
+                assert!(begun.elapsed() < Duration::from_secs(60), "the {n}th");
+                std::hint::spin_loop();
+            }
+        }
+        assert_eq!(priority(libc::SCHED_OTHER, 0), 0);
+        println!("{:?}", bell.counters());
+        assert_eq!(number(&domain, "calls_of"), RINGS);
+        drop(attached);
+    });
+    pinned.join().unwrap();
+}

@@ -1,8 +1,7 @@
-//! The thread that waits for a domain's events, and calls their handlers if nobody else does.
+//! The thread that calls the handlers of a domain's events if nobody else does.
 //!
-//! It sleeps in a set of its own, which has in it the one of the events. So it can wait for the
-//! next event while one is left to a thread that was interrupted for it: that thread has
-//! [`GRACE`] to take it. What it has not taken then is the dispatcher's.
+//! It sleeps in a set of its own, which has in it the one of the events. While threads are attached
+//! that these interrupt, the [waiter](super::waiter) is woken in its place, and tells what is left.
 
 use super::error::{EventError, system};
 use super::pages::{self, Pager};
@@ -10,35 +9,27 @@ use super::state::EventState;
 use super::trusted::bpf::{Program, Waiting};
 use super::trusted::kernel;
 use super::trusted::slots::{By, Claims, EVENTS, Slots};
+use super::waiter::{self, Waiter};
 use super::way::{NoWay, Way, WayInUse, Ways};
 use crate::call::{CallError, Func};
 use crate::fault::FaultKind;
 use crate::fork;
 use crate::upcall::UpcallSender;
-use postern_gates::mask::SignalsBlocked;
 use postern_gates::upcall::{AttachError, Claimed, Handled, Sources};
 use postern_gates::{machine, signal};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, eventfd};
 use std::any::Any;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, Weak};
 
-/// How many nanoseconds a thread that was interrupted has, until the dispatcher looks what it left.
-const GRACE: u64 = 1_000_000;
-/// The same, if it is signalled again and again: it may take nothing, for it blocks the signal, or
-/// is in a handler.
-const LONGEST_GRACE: u64 = 10 * GRACE;
-/// Between two looks whether the thread is still there that is to say how it waits.
-const LOOK: Duration = Duration::from_millis(10);
 /// Of what happened, in one look. The claims have room for as many.
 const FOUND: usize = 16;
 
-/// Of the dispatcher's own set, besides tokens: the events' set …
+/// Of the dispatcher's own set, besides tokens: the events' set, or what is left of them …
 const EVENT: u64 = u64::MAX;
 /// … a handler was ended …
 const ENDED: u64 = u64::MAX - 1;
@@ -60,6 +51,8 @@ type Handlers = Mutex<Vec<Option<Arc<Handler>>>>;
 
 /// The thread's owner: it ends when this is dropped.
 pub(crate) struct Dispatcher {
+    /// If it can have the current thread interrupted.
+    waiter: Option<Waiter>,
     shared: Arc<Shared>,
     way: WayInUse,
 }
@@ -71,7 +64,6 @@ struct Shared {
     over: AtomicBool,
     /// Tells the thread so.
     end: OwnedFd,
-    waiting: Option<Arc<Waiting>>,
     /// The kernel's number of the thread.
     thread: AtomicU32,
     handlers: Arc<Handlers>,
@@ -120,8 +112,13 @@ impl Dispatcher {
         ways: Ways,
     ) -> Result<Dispatcher, EventError> {
         let mut why = Vec::new();
-        let waiting = match ways.best {
-            Way::Current => waiting().map_err(|reason| why.push(reason)).ok(),
+        let waiter = match ways.best {
+            Way::Current => match waiting() {
+                Ok(waiting) => Waiter::begin(slots, waiting)?,
+                Err(reason) => Err(reason),
+            }
+            .map_err(|reason| why.push(reason))
+            .ok(),
             _ => None,
         };
         let failed = || system("wait for events");
@@ -130,7 +127,6 @@ impl Dispatcher {
             set: epoll::create(CreateFlags::CLOEXEC).map_err(|e| failed()(e.into()))?,
             over: AtomicBool::new(false),
             end: eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| failed()(e.into()))?,
-            waiting,
             thread: AtomicU32::new(0),
             handlers,
             attached: Mutex::default(),
@@ -150,8 +146,14 @@ impl Dispatcher {
             );
             added.map_err(|e| failed()(e.into()))?;
         }
+        if let Some(waiter) = &waiter {
+            let (data, flags) = (EventData::new_u64(EVENT), EventFlags::IN | EventFlags::ET);
+            let added = epoll::add(&shared.set, waiter.left(), data, flags);
+            added.map_err(|e| failed()(e.into()))?;
+        }
         // From here on its drop ends the thread.
         let mut dispatcher = Dispatcher {
+            waiter,
             shared: shared.clone(),
             way: WayInUse {
                 way: Way::Plain,
@@ -159,36 +161,20 @@ impl Dispatcher {
                 why,
             },
         };
-        // No channel: it has words for each thread, of which copies of a library have few.
-        let said = Arc::new(OnceLock::new());
-        let (says, waits) = (said.clone(), std::thread::current());
-        let thread = std::thread::Builder::new().name("postern-events".into());
-        {
-            let _signals = SignalsBlocked::new();
-            let spawned = thread.spawn(move || {
-                shared.run(ways, |said| {
-                    let _ = says.set(said);
-                    waits.unpark();
-                });
-            });
-            let thread = spawned.map_err(system("start the thread that waits for events"))?;
-            while said.get().is_none() && !thread.is_finished() {
-                std::thread::park_timeout(LOOK);
-            }
-        }
-        let said = said.get().cloned();
-        let (first, known) =
-            said.unwrap_or_else(|| (None, Err(NoWay::Bpf("the thread ended".into()))));
+        let said = waiter::start("postern-events", move |says| {
+            shared.thread.store(machine::thread_id(), SeqCst);
+            says(run_first(ways));
+            shared.serve();
+        })?;
+        let first = said.flatten();
         let way = &mut dispatcher.way;
         if ways.best != Way::Plain && first.is_none() {
             way.otherwise = Way::RealTime;
         }
-        way.way = way.otherwise;
-        match known {
-            Ok(true) => way.way = Way::Current,
-            Ok(false) => {}
-            Err(reason) => way.why.push(reason),
-        }
+        way.way = match dispatcher.waiter {
+            Some(_) => Way::Current,
+            None => way.otherwise,
+        };
         way.why.extend(first);
         if ways.named && way.way != ways.best {
             let reason = way.why.first().cloned();
@@ -210,12 +196,9 @@ impl Dispatcher {
         &self.shared.slots
     }
 
-    /// By which threads become known to it, if it can have the current one interrupted.
+    /// By which threads become known, if the current one can be interrupted.
     pub(super) fn waiting(&self) -> Option<&Arc<Waiting>> {
-        self.shared
-            .waiting
-            .as_ref()
-            .filter(|_| self.way.way == Way::Current)
+        self.waiter.as_ref().map(Waiter::waiting)
     }
 
     /// The set of events that only the dispatcher may look at.
@@ -251,7 +234,30 @@ impl Dispatcher {
 
     /// Looks what the handlers of this attachment ended with, from now on.
     pub(super) fn watch(&self, sender: UpcallSender) {
-        fork::lock(&self.shared.attached).push(sender);
+        let mut attached = fork::lock(&self.shared.attached);
+        if attached.is_empty() {
+            self.is_told_by_waiter(true);
+        }
+        attached.push(sender);
+    }
+
+    /// Whether the waiter is woken by events, or the dispatcher is; for a moment both are.
+    fn is_told_by_waiter(&self, is: bool) {
+        let Some(waiter) = &self.waiter else {
+            return;
+        };
+        let direct = |flags| {
+            let (set, events) = (&self.shared.set, self.shared.slots.set());
+            // Only of a descriptor that is not there.
+            let _ = epoll::modify(set, events, EventData::new_u64(EVENT), flags);
+        };
+        if is {
+            waiter.wakes(true);
+            direct(EventFlags::ET);
+        } else {
+            direct(EventFlags::IN | EventFlags::ET);
+            waiter.wakes(false);
+        }
     }
 
     /// As long as that was watched.
@@ -259,7 +265,12 @@ impl Dispatcher {
         let gone = {
             let mut attached = fork::lock(&self.shared.attached);
             let place = attached.iter().position(|other| other.is(sender));
-            place.map(|place| attached.swap_remove(place))
+            let gone = place.map(|place| attached.swap_remove(place));
+            // In a forked child the sets are the parent's.
+            if attached.is_empty() && self.shared.slots.process == fork::process() {
+                self.is_told_by_waiter(false);
+            }
+            gone
         };
         drop(gone);
     }
@@ -268,8 +279,7 @@ impl Dispatcher {
 impl Drop for Dispatcher {
     fn drop(&mut self) {
         self.shared.over.store(true, SeqCst);
-        // The counter is the parent's, too, where a forked child drops this: its thread looks
-        // whether it is over, and goes on.
+        // As of the waiter.
         let _ = rustix::io::write(&self.shared.end, &1u64.to_ne_bytes());
     }
 }
@@ -284,39 +294,21 @@ fn waiting() -> Result<Arc<Waiting>, NoWay> {
     Waiting::new(&program).map(Arc::new).ok_or(NoWay::TooMany)
 }
 
-/// Why the thread has no real-time priority, and whether the program knows it.
-type Said = (Option<NoWay>, Result<bool, NoWay>);
+/// Why the calling thread has no real-time priority, if it should have one.
+fn run_first(ways: Ways) -> Option<NoWay> {
+    let priority = ways.real_time()?;
+    let refused = kernel::run_first(priority).err();
+    refused.map(|error| NoWay::RealTime {
+        priority,
+        reason: error.to_string(),
+    })
+}
 
 impl Shared {
-    fn run(&self, ways: Ways, says: impl FnOnce(Said)) {
-        signal::take_only_ours();
-        self.thread.store(machine::thread_id(), SeqCst);
-        let first = ways.real_time().and_then(|priority| {
-            let refused = kernel::run_first(priority).err();
-            refused.map(|error| NoWay::RealTime {
-                priority,
-                reason: error.to_string(),
-            })
-        });
-        let known = self.waiting.as_ref().map(|waiting| waiting.begin());
-        let (known, told) = match known {
-            None => (None, Ok(false)),
-            Some(Ok(known)) => (Some(known), Ok(true)),
-            Some(Err(error)) => (None, Err(NoWay::Bpf(error.to_string()))),
-        };
-        let waiting = self.waiting.as_ref().filter(|_| known.is_some());
-        says((first, told));
-        self.serve(waiting.map(|waiting| &**waiting));
-        drop(known);
-    }
-
-    fn serve(&self, waiting: Option<&Waiting>) {
+    fn serve(&self) {
         let mut claims = Claims::new(&self.slots, By::Dispatcher, None);
-        // Since and until when what happened is left to the thread that was signalled for it.
-        let mut left: Option<(u64, u64)> = None;
-        let mut signalled = waiting.map_or(0, Waiting::signalled);
         loop {
-            let happened = self.sleep(waiting, left.map(|left| left.1), &mut claims);
+            let happened = self.sleep(&mut claims);
             if self.over.load(SeqCst) {
                 return;
             }
@@ -326,48 +318,23 @@ impl Shared {
             while let Some(claimed) = claims.claim_found() {
                 self.call(&mut claims, claimed);
             }
-            let now = waiting.map_or(0, Waiting::signalled);
-            let time = machine::monotonic();
-            let is_over = left.is_some_and(|(_, until)| time >= until);
-            let is_overdue = left.is_some_and(|(since, _)| time >= since + LONGEST_GRACE);
-            if now != signalled && !is_overdue {
-                left = Some((left.map_or(time, |(since, _)| since), time + GRACE));
-            } else if happened.event || is_over || is_overdue {
-                left = None;
-                while let Some(claimed) = claims.claim() {
-                    self.call(&mut claims, claimed);
-                    if self.over.load(SeqCst) {
-                        return;
-                    }
+            while let Some(claimed) = happened.event.then(|| claims.claim()).flatten() {
+                self.call(&mut claims, claimed);
+                if self.over.load(SeqCst) {
+                    return;
                 }
             }
-            signalled = now;
         }
     }
 
-    /// Until something happens, or that time.
-    fn sleep(
-        &self,
-        waiting: Option<&Waiting>,
-        until: Option<u64>,
-        claims: &mut Claims,
-    ) -> Happened {
+    /// Until something happens.
+    fn sleep(&self, claims: &mut Claims) -> Happened {
         let nothing = epoll::Event {
             flags: EventFlags::empty(),
             data: EventData::new_u64(0),
         };
         let mut found = [nothing; FOUND];
-        if let Some(waiting) = waiting {
-            waiting.wait_until(until.unwrap_or(u64::MAX));
-        }
-        let longest = until.map(|until| Timespec {
-            tv_sec: 0,
-            tv_nsec: until.saturating_sub(machine::monotonic()).min(GRACE) as i64,
-        });
-        let many = epoll::wait(&self.set, &mut found, longest.as_ref()).unwrap_or(0);
-        if let Some(waiting) = waiting {
-            waiting.wait_until(0);
-        }
+        let many = epoll::wait(&self.set, &mut found, None).unwrap_or(0);
         let mut happened = Happened::default();
         for event in &found[..many] {
             let (data, flags) = (event.data, event.flags);

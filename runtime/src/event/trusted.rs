@@ -3,4 +3,5 @@
 
 pub(crate) mod bpf;
 pub(crate) mod kernel;
+mod lent;
 pub(crate) mod slots;

@@ -49,7 +49,8 @@ impl Ways {
         }
     }
 
-    /// The real-time priority of the thread that waits, 1 to 99. Default: 50.
+    /// The real-time priority of the thread that calls handlers, 1 to 99. Default: 50. Whom events
+    /// interrupt does not depend on it.
     #[must_use]
     pub const fn priority(mut self, priority: i32) -> Ways {
         self.priority = priority;

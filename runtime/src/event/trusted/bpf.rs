@@ -2,7 +2,7 @@
 //!
 //! The kernel runs it at the tracepoint `sched_waking`, with the waking thread as the current one:
 //! the one that wrote, or that an interrupt found running. If the thread that is woken is a
-//! dispatcher that waits for events, and the current one is attached to that dispatcher's domain,
+//! [waiter](super::super::waiter), and the current one is attached to that waiter's domain,
 //! the program sends it the signal for upcalls. So the handler runs before the current thread's
 //! next instruction, and nobody was scheduled for it.
 //!
@@ -17,14 +17,16 @@
 //! thread, and says so before it looks for events: what comes behind its look finds the word taken
 //! back.
 //!
-//! **Which thread is a dispatcher** is told by the address of its `task_struct`, which a second
-//! program tells the thread about itself: no layout of the kernel's is assumed. The dispatcher
+//! **Which thread is a waiter** is told by the address of its `task_struct`, which a second
+//! program tells the thread about itself: no layout of the kernel's is assumed. The waiter
 //! takes it back before it ends.
 //!
 //! Both programs are instructions that are written here. The second is under Apache-2.0 or GPL-2.0,
 //! as you choose: the kernel tells a task's address to no others.
 
+use super::kernel;
 use crate::fork;
+use postern_gates::machine;
 use std::ffi::CStr;
 use std::io::{Error, Result};
 use std::mem::offset_of;
@@ -33,37 +35,41 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Dispatchers that can have it at once.
-const DISPATCHERS: usize = 256;
+/// Waiters that can have it at once.
+const WAITERS: usize = 256;
 /// Threads that can be attached at once.
 const THREADS: u32 = 4096;
 /// Those of one domain, which have numbers below this.
 pub(crate) const CLIENTS: usize = 64;
 
-/// What a dispatcher and the program tell each other, in a page of both.
+/// What a waiter and the program tell each other, in a page of both.
 #[repr(C)]
 struct Words {
-    /// The dispatcher waits for events until this time, by the clock `CLOCK_MONOTONIC`; 0: it does
+    /// The waiter waits for events until this time, by the clock `CLOCK_MONOTONIC`; 0: it does
     /// not wait. Whatever wakes it later is no event.
     until: AtomicU64,
     /// How often somebody was signalled, or was already and has not taken it.
     signalled: AtomicU64,
+    /// Who was that last, as in [`Program::attached`] …
+    who: AtomicU64,
+    /// … and on which processor.
+    processor: AtomicU64,
     /// By client: it was signalled, and has not taken it.
     pending: [AtomicU8; CLIENTS],
 }
 
-const PAGE: usize = DISPATCHERS * size_of::<Words>();
+const PAGE: usize = WAITERS * size_of::<Words>();
 
 /// The program, in force.
 pub(crate) struct Program {
-    /// Dispatchers by the address of their task: a number below [`DISPATCHERS`].
-    dispatchers: OwnedFd,
+    /// Waiters by the address of their task: a number below [`WAITERS`].
+    waiters: OwnedFd,
     /// Attached threads by process (upper half) and thread: their [`Member`].
     attached: OwnedFd,
     learned: OwnedFd,
     learns: OwnedFd,
     words: *mut Words,
-    used: Mutex<[bool; DISPATCHERS]>,
+    used: Mutex<[bool; WAITERS]>,
     _kept: [OwnedFd; 3],
 }
 
@@ -76,7 +82,7 @@ unsafe impl Sync for Program {}
 /// Whose thread an attached one is.
 #[repr(C)]
 struct Member {
-    dispatcher: u32,
+    waiter: u32,
     client: u32,
 }
 
@@ -104,6 +110,7 @@ const MAPPABLE: u32 = 1 << 10;
 const RAW_TRACEPOINT: u32 = 17;
 const LOOKUP: i32 = 1;
 const KTIME: i32 = 5;
+const PROCESSOR: i32 = 8;
 const CURRENT_NUMBERS: i32 = 14;
 const CURRENT_TASK: i32 = 35;
 const SIGNAL_THREAD: i32 = 117;
@@ -286,28 +293,31 @@ const AT_LEAST_OF: u8 = 0x3d;
 const OTHER_THAN: u8 = 0x5d;
 
 /// What is run at `sched_waking`, whose first argument is the task that is woken.
-fn wakes(dispatchers: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32) -> Vec<u64> {
+fn wakes(waiters: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32) -> Vec<u64> {
+    const UNTIL: i16 = offset_of!(Words, until) as i16;
     const SIGNALLED: i16 = offset_of!(Words, signalled) as i16;
+    const WHO: i16 = offset_of!(Words, who) as i16;
+    const ON: i16 = offset_of!(Words, processor) as i16;
     const PENDING: i16 = offset_of!(Words, pending) as i16;
     let mut a = Assembler::default();
     a.load(6, 1, 0);
     a.store(10, -8, 6);
-    a.look_up(dispatchers, -8);
-    // r7: which dispatcher.
+    a.look_up(waiters, -8);
+    // r7: which waiter.
     a.load_half(7, 0, 0);
-    a.leave_if(AT_LEAST, 7, 0, DISPATCHERS as i32);
+    a.leave_if(AT_LEAST, 7, 0, WAITERS as i32);
     a.store_half(10, -12, 7);
     a.look_up(words, -12);
     // r8: its words. Does it wait for events?
     a.copy(8, 0);
     a.call(KTIME);
-    a.load(1, 8, 0);
+    a.load(1, 8, UNTIL);
     a.leave_if(AT_LEAST_OF, 0, 1, 0);
     // Is the current thread one of its domain's?
     a.call(CURRENT_NUMBERS);
     a.store(10, -8, 0);
     a.look_up(attached, -8);
-    a.load_half(1, 0, offset_of!(Member, dispatcher) as i16);
+    a.load_half(1, 0, offset_of!(Member, waiter) as i16);
     a.leave_if(OTHER_THAN, 1, 7, 0);
     // r9: where its byte is.
     a.load_half(9, 0, offset_of!(Member, client) as i16);
@@ -321,6 +331,11 @@ fn wakes(dispatchers: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32
         a.set(1, 1);
         a.store_byte(9, PENDING, 1);
     });
+    // Whoever has not taken it yet will look, too.
+    a.load(1, 10, -8);
+    a.store(8, WHO, 1);
+    a.call(PROCESSOR);
+    a.store(8, ON, 0);
     a.load(1, 8, SIGNALLED);
     a.add(1, 1);
     a.store(8, SIGNALLED, 1);
@@ -372,18 +387,18 @@ fn load(code: &[u64], licence: &CStr) -> Result<OwnedFd> {
 impl Program {
     /// Puts it in force, with the signal for upcalls.
     fn new(signal: i32) -> Result<Program> {
-        let dispatchers = map(HASH, 8, 4, DISPATCHERS as u32, 0)?;
+        let waiters = map(HASH, 8, 4, WAITERS as u32, 0)?;
         let attached = map(HASH, 8, size_of::<Member>() as u32, THREADS, 0)?;
         let shared = map(
             ARRAY,
             4,
             size_of::<Words>() as u32,
-            DISPATCHERS as u32,
+            WAITERS as u32,
             MAPPABLE,
         )?;
         let learned = map(ARRAY, 4, size_of::<Learned>() as u32, 1, 0)?;
         let learns = load(&learns(&learned), c"GPL")?;
-        let code = wakes(&dispatchers, &attached, &shared, signal);
+        let code = wakes(&waiters, &attached, &shared, signal);
         let program = load(&code, c"Apache-2.0")?;
         let mut attribute = [c"sched_waking".as_ptr() as u64, program.as_raw_fd() as u64];
         // SAFETY: the kernel reads the name up to its 0.
@@ -399,12 +414,12 @@ impl Program {
             return Err(Error::last_os_error());
         }
         Ok(Program {
-            dispatchers,
+            waiters,
             attached,
             learned,
             learns,
             words: words.cast(),
-            used: Mutex::new([false; DISPATCHERS]),
+            used: Mutex::new([false; WAITERS]),
             _kept: [shared, program, link],
         })
     }
@@ -441,7 +456,7 @@ impl Program {
     }
 
     fn words(&self, number: usize) -> &Words {
-        // SAFETY: the number is below DISPATCHERS, by `Waiting::new`, and the mapping stays with
+        // SAFETY: the number is below WAITERS, by `Waiting::new`, and the mapping stays with
         // this.
         unsafe { &*self.words.add(number) }
     }
@@ -454,11 +469,13 @@ impl Drop for Program {
     }
 }
 
-/// A dispatcher, from before its thread waits until behind.
+/// A waiter, from before its thread waits until behind.
 pub(crate) struct Waiting {
     program: Arc<Program>,
     number: usize,
     process: u64,
+    /// Attached threads: the kernel's own numbers, and the one that this process knows.
+    threads: Mutex<Vec<(u64, u32)>>,
 }
 
 impl Waiting {
@@ -471,18 +488,19 @@ impl Waiting {
             program: program.clone(),
             number,
             process: fork::process(),
+            threads: Mutex::default(),
         })
     }
 
-    /// The calling thread is this dispatcher's, until the result is dropped.
+    /// The calling thread is this waiter's, until the result is dropped.
     pub(crate) fn begin(&self) -> Result<OfThread<'_>> {
         let task = self.program.learn()?.task;
         self.wait_until(0);
-        update(&self.program.dispatchers, task, &(self.number as u32))?;
-        Ok(OfThread(&self.program.dispatchers, task))
+        update(&self.program.waiters, task, &(self.number as u32))?;
+        Ok(OfThread(&self.program.waiters, task))
     }
 
-    /// Whoever is current when the dispatcher is woken before this time, by `CLOCK_MONOTONIC`, is
+    /// Whoever is current when the waiter is woken before this time, by `CLOCK_MONOTONIC`, is
     /// signalled if it is attached.
     pub(crate) fn wait_until(&self, nanoseconds: u64) {
         let words = self.program.words(self.number);
@@ -494,16 +512,30 @@ impl Waiting {
         self.program.words(self.number).signalled.load(SeqCst)
     }
 
+    /// The thread that was signalled last, if it is still attached and nobody is just being, and if
+    /// that was on the calling thread's processor.
+    pub(crate) fn last_here(&self) -> Option<u32> {
+        let words = self.program.words(self.number);
+        if words.processor.load(SeqCst) != kernel::processor() {
+            return None;
+        }
+        let who = words.who.load(SeqCst);
+        let threads = self.threads.try_lock().ok()?;
+        let found = threads.iter().find(|(numbers, _)| *numbers == who);
+        found.map(|&(_, thread)| thread)
+    }
+
     /// The calling thread is attached as the client with this number, until the result is dropped.
     pub(crate) fn attach(self: &Arc<Self>, client: usize) -> Result<AttachedThread> {
         let numbers = self.program.learn()?.numbers;
         // What was signalled to a former one is not this one's.
         self.signals(client).taken();
         let member = Member {
-            dispatcher: self.number as u32,
+            waiter: self.number as u32,
             client: client as u32,
         };
         update(&self.program.attached, numbers, &member)?;
+        fork::lock(&self.threads).push((numbers, machine::thread_id()));
         Ok(AttachedThread(self.clone(), numbers))
     }
 
@@ -533,7 +565,7 @@ impl Signals {
     }
 }
 
-/// A thread is known as a dispatcher's. It stays on that thread.
+/// A thread is known as a waiter's. It stays on that thread.
 pub(crate) struct OfThread<'a>(&'a OwnedFd, u64);
 
 impl Drop for OfThread<'_> {
@@ -547,6 +579,7 @@ pub(crate) struct AttachedThread(Arc<Waiting>, u64);
 
 impl Drop for AttachedThread {
     fn drop(&mut self) {
+        fork::lock(&self.0.threads).retain(|(numbers, _)| *numbers != self.1);
         // The map of a forked child is its parent's.
         if self.0.process == fork::process() {
             delete(&self.0.program.attached, self.1);

@@ -45,6 +45,29 @@ pub(crate) fn run_first(priority: i32) -> Result<()> {
     }
 }
 
+/// Gives the calling thread the highest real-time priority that it may have, if it may have one.
+pub(crate) fn run_before_all() {
+    // SAFETY: no memory is involved.
+    let most = unsafe { libc::sched_get_priority_max(libc::SCHED_FIFO) };
+    if run_first(most).is_ok() {
+        return;
+    }
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the kernel fills the structure.
+    unsafe { libc::getrlimit(libc::RLIMIT_RTPRIO, &mut limit) };
+    // Refused as well where the limit is 0.
+    let _ = run_first(limit.rlim_cur.min(most as u64) as i32);
+}
+
+/// The number of the processor that the calling thread is on.
+pub(crate) fn processor() -> u64 {
+    // SAFETY: no memory is involved.
+    unsafe { libc::sched_getcpu() as u64 }
+}
+
 /// Whether this is a thread of the process now. Signal handlers may call it.
 pub(crate) fn is_ours(thread: u32) -> bool {
     // SAFETY: signal 0 is none, and errno comes back as it was.

@@ -13,6 +13,7 @@
 //! nothing.
 
 use super::bpf::{CLIENTS, Signals};
+use super::lent::Lent;
 use postern_gates::upcall::{Claimed, Handled, Mailbox, Sources};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
@@ -21,6 +22,7 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Events that a domain can have at once.
 pub(crate) const EVENTS: usize = 64;
@@ -147,6 +149,9 @@ pub(crate) struct Slots {
     set: OwnedFd,
     /// Becomes readable when a handler was ended.
     ended: OwnedFd,
+    /// Events have come since somebody looked and found none.
+    left: AtomicBool,
+    lent: Lent,
     slots: [Slot; EVENTS],
     pub(crate) clients: [ClientSlot; CLIENTS],
     /// [`crate::fork::process`]
@@ -167,6 +172,8 @@ impl Slots {
         Ok(Slots {
             set: epoll::create(CreateFlags::CLOEXEC)?,
             ended: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            left: AtomicBool::new(false),
+            lent: Lent::default(),
             slots: std::array::from_fn(|_| Slot::new()),
             clients: std::array::from_fn(|_| ClientSlot::default()),
             process,
@@ -181,6 +188,22 @@ impl Slots {
     /// Becomes readable when a handler was ended, and stays so until that is taken.
     pub(crate) fn ended(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
+    }
+
+    /// Events have come.
+    pub(crate) fn are_left(&self) {
+        self.left.store(true, SeqCst);
+    }
+
+    /// Waits until this thread, which has the calling one's priority meanwhile, has looked and
+    /// found no more, or for so long.
+    pub(crate) fn lend(&self, thread: u32, longest: Duration) {
+        self.lent.lend(thread, longest, || self.is_left());
+    }
+
+    /// Whether nobody has looked, and found no more, since [`Slots::are_left`].
+    pub(crate) fn is_left(&self) -> bool {
+        self.left.load(SeqCst)
     }
 
     /// Nobody has taken it since the last time that this was asked.
@@ -504,17 +527,27 @@ impl Claims {
             tv_nsec: 0,
         };
         let many = epoll::wait(&self.slots.set, &mut found, Some(&now)).unwrap_or(0);
-        for (place, event) in self.batch.iter_mut().zip(&found[..many]) {
+        if many == 0 {
+            self.slots.left.store(false, SeqCst);
+            self.slots.lent.give_back();
+            return false;
+        }
+        // Each priority is read once: it may change meanwhile, and a sort needs one order.
+        let mut keys = [0; BATCH];
+        for (at, event) in found[..many].iter().enumerate() {
             let (flags, data) = (event.flags, event.data);
-            *place = Found {
+            let one = Found {
                 token: data.u64(),
                 flags: flags.bits(),
             };
+            let key = self.slots.priority(one.token);
+            let place = keys[..at].partition_point(|&other| other <= key);
+            keys.copy_within(place..at, place + 1);
+            self.batch.copy_within(place..at, place + 1);
+            (keys[place], self.batch[place]) = (key, one);
         }
         self.left = many;
-        let slots = &self.slots;
-        self.batch[..many].sort_unstable_by_key(|found| slots.priority(found.token));
-        many != 0
+        true
     }
 }
 
