@@ -10,6 +10,7 @@
 //! | `thread` | what it has of each of the program's threads |
 //! | `stubs` | places from which calls are made that pass |
 //! | `trap` | the kernel's signal instead of a call |
+//! | `faults` | an agent's, and the program's |
 //! | `agent` | who is asked |
 //! | `calls`, `signals`, `descriptors`, `exec` | what becomes of a call; of those about signals, and descriptors; programs that are executed |
 //! | `start` | the beginning |
@@ -24,6 +25,7 @@ mod calls;
 mod descriptors;
 mod elf;
 mod exec;
+mod faults;
 mod memory;
 mod place;
 mod signals;

@@ -2,7 +2,8 @@
 //! comes instead of a call.
 
 use crate::calls::{self, RED_ZONE};
-use crate::stubs::Kind;
+use crate::faults;
+use crate::stubs::{self, Kind};
 use crate::system::{self, error, number};
 use crate::trap::{self, Call, SIGSYS, SIGSYS_BIT};
 
@@ -23,6 +24,12 @@ pub fn action(call: &mut Call<'_>, signal: u64, new: u64, old: u64, size: u64) {
     words[1] |= RESTORER;
     words[2] = trap::restore();
     words[3] &= !SIGSYS_BIT;
+    if new != 0 && faults::ALL.contains(&signal) {
+        match faults::instead(words) {
+            Some(instead) => words = instead,
+            None => return call.answer(error::ENOMEM),
+        }
+    }
     let mut former = [0u64; 4];
     let result = if signal == SIGSYS {
         0
@@ -34,6 +41,9 @@ pub fn action(call: &mut Call<'_>, signal: u64, new: u64, old: u64, size: u64) {
             system::call(number::RT_SIGACTION, [signal, new, former, 8, 0, 0])
         }
     };
+    if faults::ALL.contains(&signal) {
+        former[0] = stubs::handler(former[0]);
+    }
     if result == 0 && old != 0 {
         for (word, bytes) in former.iter().zip(action.chunks_exact_mut(8)) {
             bytes.copy_from_slice(&word.to_le_bytes());

@@ -3,6 +3,7 @@
 use crate::agent::domain;
 use crate::elf::{Elf, HEAD, Unfit};
 use crate::exec::{self, VARIABLE};
+use crate::faults;
 use crate::place::{self, Failed, Placed, heap};
 use crate::system::{self, number};
 use crate::thread::Block;
@@ -151,6 +152,9 @@ extern "C" fn first(stack: u64) -> ! {
     };
     trap::sit(block);
     block.is_mine();
+    if !faults::begin() {
+        system::give_up(127, &[b"there is no memory for the loader"]);
+    }
     if let Err(why) = agent_of(agent, window) {
         system::give_up(125, &[b"the agent: ", why.as_bytes()]);
     }

@@ -5,7 +5,7 @@
 //! they are known to others.
 
 use crate::system::{self, map, protection};
-use crate::trap;
+use crate::{faults, trap};
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// Where the kernel lets calls pass: the loader and its stubs.
@@ -30,6 +30,8 @@ pub enum Kind {
     /// The call makes a process whose maker waits, and whose calls are to be stopped: what the
     /// loader has of the maker's thread is used by both.
     Guest = 1,
+    /// A handler of the program's for faults, in front of which it is seen whose fault it is.
+    Fault = 2,
 }
 
 /// Makes room for them. False if there is none.
@@ -43,7 +45,7 @@ pub fn prepare() -> bool {
 /// The stub for the place behind whose `syscall` the program goes on at `back`.
 pub fn stub(back: u64, kind: Kind) -> Option<u64> {
     // Addresses of programs have the upper bits free.
-    let key = back << 1 | kind as u64;
+    let key = back << 2 | kind as u64;
     let hash = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize;
     for step in 0..16 {
         let [site, place] = &SITES[(hash + step) % KNOWN];
@@ -65,6 +67,18 @@ pub fn stub(back: u64, kind: Kind) -> Option<u64> {
     make(back, kind)
 }
 
+/// Where a stub has the handler of the program's.
+const HANDLER: usize = 2;
+
+/// The handler behind a stub, or what is no stub as it is.
+pub fn handler(stub: u64) -> u64 {
+    match (START..END).contains(&stub) {
+        // SAFETY: stubs for handlers are the only ones that the kernel knows as such.
+        true => unsafe { ((stub as usize + HANDLER) as *const u64).read_unaligned() },
+        false => stub,
+    }
+}
+
 fn make(back: u64, kind: Kind) -> Option<u64> {
     const SIZE: u64 = 48;
     let at = NEXT.fetch_add(SIZE, SeqCst);
@@ -78,6 +92,7 @@ fn make(back: u64, kind: Kind) -> Option<u64> {
             code[..8].copy_from_slice(&[0x0f, 0x05, 0xff, 0x25, 0, 0, 0, 0]);
             code[8..16].copy_from_slice(&back.to_le_bytes());
         }
+        Kind::Fault => {}
         Kind::Guest => {
             // syscall; test rax, rax; je 1f; jmp [rip + 19]; 1: mov r11, [rip + 12];
             // jmp [rip + 14]; back; child
@@ -88,6 +103,13 @@ fn make(back: u64, kind: Kind) -> Option<u64> {
             code[32..40].copy_from_slice(&back.to_le_bytes());
             code[40..48].copy_from_slice(&trap::guest().to_le_bytes());
         }
+    }
+    if kind == Kind::Fault {
+        // mov r11, handler; jmp [rip]; entry
+        code[..2].copy_from_slice(&[0x49, 0xbb]);
+        code[HANDLER..HANDLER + 8].copy_from_slice(&back.to_le_bytes());
+        code[10..16].copy_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
+        code[16..24].copy_from_slice(&faults::entry().to_le_bytes());
     }
     // SAFETY: room that was just taken, and that nobody else knows.
     unsafe { core::ptr::copy_nonoverlapping(code.as_ptr(), at as *mut u8, SIZE as usize) };

@@ -1,6 +1,7 @@
 //! Calls of the program's: the kernel stops each, and sends a signal instead. Its handler is here.
 
 use crate::calls;
+use crate::faults;
 use crate::stubs::{OWN, OWN_BYTES};
 use crate::system::{self, number};
 use crate::thread::{BEGIN, Block, NINTH, PROGRAM_FS, SELECTOR, STACK_TOP};
@@ -39,7 +40,13 @@ pub struct Registers {
     pub rsp: u64,
     pub rip: u64,
     pub flags: u64,
-    rest: [u64; 14],
+    segments: u64,
+    /// What a fault was: the processor's error code, the exception, and the address.
+    pub error: u64,
+    pub vector: u64,
+    old_mask: u64,
+    pub address: u64,
+    rest: [u64; 9],
 }
 
 /// Why the signal came (`struct siginfo` of SIGSYS).
@@ -262,12 +269,12 @@ pub fn begin(block: &Block) -> i64 {
     const INFO: u64 = 4;
     const ON_STACK: u64 = 0x0800_0000;
     let flags = RESTORER | INFO | ON_STACK;
-    // All other signals wait until the program goes on.
+    // All other signals but those of faults wait until the program goes on.
     let action = [
         interpose_trap as *const () as u64,
         flags,
         restore(),
-        u64::MAX,
+        !faults::BITS,
     ];
     let unblocked = SIGSYS_BIT;
     // SAFETY: the handler is above; the block stays for good.

@@ -53,3 +53,24 @@ fn what_is_denied_is_not_done() {
     assert_eq!(seen.status, Some(0));
     assert!(!path.exists());
 }
+
+#[test]
+fn an_agent_that_faults_ends_the_program() {
+    let (seen, _) = under(
+        "faulty",
+        &[],
+        &["perl", "-e", "$| = 1; print 1; getpgrp; print 2"],
+    );
+    assert_eq!((seen.status, seen.output.as_str()), (Some(125), "1"));
+    // The program's own faults are its own.
+    let (seen, _) = under(
+        "faulty",
+        &[],
+        &[
+            "perl",
+            "-e",
+            "$SIG{SEGV} = sub { print 3; exit 4 }; kill SEGV, $$",
+        ],
+    );
+    assert_eq!((seen.status, seen.output.as_str()), (Some(4), "3"));
+}

@@ -18,13 +18,17 @@ pub fn folder() -> &'static Path {
         .path()
 }
 
-/// An agent of `examples/agents`.
+/// An agent of `examples/agents`, or of these tests.
 pub fn agent(name: &str) -> PathBuf {
     static BUILT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let mut built = BUILT.lock().expect("no test panicked in here");
     let path = folder().join(name).with_extension("px");
     if !built.contains(&path) {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/agents");
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let sources = match name {
+            "faulty" => here.join("tests/programs"),
+            _ => here.join("../examples/agents"),
+        };
         Build::new(Language::C)
             .file(sources.join(name).with_extension("c"))
             .flags(["-O2", "-Wall", "-Werror"])

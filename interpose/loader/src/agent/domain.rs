@@ -2,6 +2,7 @@
 
 use super::places::{self, STACKS};
 use super::{Asked, engine, services};
+use crate::faults;
 use crate::thread::Block as ThreadBlock;
 use alloc::format;
 use alloc::string::String;
@@ -74,6 +75,7 @@ pub fn begin(bytes: &[u8], file: i32) -> Result<(), String> {
         false => Window::join(&text, heap_end, area),
     };
     let window = Arc::new(window.map_err(|error| format!("{error}"))?);
+    faults::window_is(window.base());
     let services = tables.imports.iter().map(|import| {
         let found = services::find(&import.name);
         found.ok_or_else(|| format!("agents have no function `{}`", import.name))
