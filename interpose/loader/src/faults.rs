@@ -79,8 +79,8 @@ const RESTORER: u64 = 0x0400_0000;
 const ON_STACK: u64 = 0x0800_0000;
 const AGAIN: u64 = 0x4000_0000;
 
-/// What the kernel is to be told instead of an action of the program's, of which only the handler is
-/// 0 or 1.
+/// What the kernel is to be told instead of an action of the program's, whose handler may be 0 or 1
+/// (the default, ignored).
 pub fn instead(action: [u64; 4]) -> Option<[u64; 4]> {
     let stub = stubs::stub(action[0], Kind::Fault)?;
     Some(match action[0] {

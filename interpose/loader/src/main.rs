@@ -12,7 +12,8 @@
 //! | `trap` | the kernel's signal instead of a call |
 //! | `faults` | an agent's, and the program's |
 //! | `agent` | who is asked |
-//! | `calls`, `signals`, `descriptors`, `exec` | what becomes of a call; of those about signals, and descriptors; programs that are executed |
+//! | `calls` | what becomes of a call |
+//! | `signals`, `descriptors`, `exec` | of those about signals, descriptors, programs |
 //! | `start` | the beginning |
 #![no_std]
 #![no_main]
