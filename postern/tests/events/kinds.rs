@@ -7,7 +7,6 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 const IN: u64 = 1;
 const OUT: u64 = 4;
@@ -112,26 +111,6 @@ fn signals() {
         });
         assert_eq!(status, 0);
     });
-}
-
-#[test]
-fn memory_pressure() {
-    for (way, domain) in domains() {
-        let event = Event::memory_pressure(Duration::from_millis(150), Duration::from_secs(2));
-        match domain.on(event, "on") {
-            Ok(event) => assert_eq!(event.counters().skipped, 0),
-            Err(error @ EventError::Pressure { .. }) => {
-                eprintln!("NOT TESTED here, {way:?}: {error}")
-            }
-            Err(error) => panic!("{error}"),
-        }
-        let event = Event::group_pressure("/no/such/file", Duration::ZERO, Duration::ZERO);
-        let error = domain.on(event, "on").unwrap_err().to_string();
-        assert!(
-            error.contains("/no/such/file") && error.contains("CONFIG_PSI"),
-            "{error}"
-        );
-    }
 }
 
 /// A doorbell is a descriptor, which another process has by inheritance here.

@@ -5,6 +5,7 @@
 mod acts;
 mod kinds;
 mod pages;
+mod pressure;
 mod strangers;
 #[path = "../support/mod.rs"]
 mod support;
