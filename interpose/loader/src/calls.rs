@@ -4,6 +4,7 @@
 use crate::agent::{self, Asked, Verdict};
 use crate::descriptors;
 use crate::exec;
+use crate::filters;
 use crate::memory;
 use crate::place::heap;
 use crate::signals;
@@ -31,6 +32,9 @@ pub fn serve(call: &mut Call<'_>) {
 
 fn make(call: &mut Call<'_>, words: [u64; 6]) {
     let [a, b, c, d, e, _] = words;
+    if let Some(index) = filters::installs(call.number, words) {
+        return filters::install(call, words, index);
+    }
     match call.number {
         number::CLONE => clone(call, a, b, words),
         number::CLONE3 => clone3(call, words),

@@ -92,6 +92,7 @@ struct Prepared {
     bytes: u64,
     name: [u8; PATH],
     told: [u8; PATH + 64],
+    loader: [u8; 32],
     interpreters: [[u8; 256]; DEEPEST],
 }
 
@@ -203,11 +204,30 @@ pub fn exec(call: &mut Call<'_>, folder: Option<i32>, words: [u64; 4]) {
             block.prepared.store(prepared, SeqCst);
             crate::agent::leave(block);
             // With the program's own mask, which the next one has: so when it goes on.
-            call.number = number::EXECVEAT;
+            let (number, words) = of_loader(words);
+            call.number = number;
             calls::alter(call, words);
         }
         Err(error) => call.answer(error),
     }
+}
+
+/// The call that executes the loader: `execve`, as filters of the program's expect it, or what does
+/// without /proc.
+fn of_loader([path, arguments, variables]: [u64; 3]) -> (u64, [u64; 6]) {
+    const AT_EMPTY_PATH: u64 = 0x1000;
+    const AT_FDCWD: u64 = -100_i64 as u64;
+    let loader = start::told().loader as u64;
+    // SAFETY: the kernel reads the path.
+    let there = unsafe { system::call(number::FACCESSAT2, [AT_FDCWD, path, 0, 0, 0, 0]) };
+    if there == 0 {
+        return (number::EXECVE, [path, arguments, variables, 0, 0, 0]);
+    }
+    let empty = c"".as_ptr() as u64;
+    (
+        number::EXECVEAT,
+        [loader, empty, arguments, variables, AT_EMPTY_PATH, 0],
+    )
 }
 
 /// Executes the first program of a tree, with lists that begin there; of the variables, the
@@ -220,7 +240,10 @@ pub fn by_path(path: &[u8], arguments: u64, variables: u64) -> i64 {
     }
     match prepare(-100, &name, arguments, variables, 0) {
         // SAFETY: what was put together stays; if the call comes back, nothing has changed.
-        Ok((_, words)) => unsafe { system::call(number::EXECVEAT, words) },
+        Ok((_, words)) => unsafe {
+            let (number, words) = of_loader(words);
+            system::call(number, words)
+        },
         Err(error) => error,
     }
 }
@@ -232,7 +255,7 @@ fn prepare(
     arguments: u64,
     variables: u64,
     flags: u64,
-) -> Result<(u64, [u64; 6]), i64> {
+) -> Result<(u64, [u64; 3]), i64> {
     let (given, known) = (count(arguments)?, count(variables)?);
     // Each interpreter of a script has two words more.
     let room = Prepared::new(given.max(1) + 2 * DEEPEST, known + 1);
@@ -251,10 +274,11 @@ fn fill(
     (arguments, variables): (u64, u64),
     folder: i32,
     flags: u64,
-) -> Result<[u64; 6], i64> {
+) -> Result<[u64; 3], i64> {
     let Prepared {
         name,
         told,
+        loader,
         interpreters,
         ..
     } = prepared;
@@ -324,9 +348,12 @@ fn fill(
             envp.push(variable);
         }
     }
-    const AT_EMPTY_PATH: u64 = 0x1000;
-    let (loader, empty) = (own.loader as u64, c"".as_ptr() as u64);
-    Ok([loader, empty, argv.at, envp.at, AT_EMPTY_PATH, 0])
+    let mut text = Text {
+        to: loader,
+        filled: 0,
+    };
+    let _ = write!(text, "/proc/self/fd/{}", own.loader);
+    Ok([loader.as_ptr() as u64, argv.at, envp.at])
 }
 
 /// An error of [`by_path`] in words.

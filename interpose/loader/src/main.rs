@@ -13,7 +13,7 @@
 //! | `faults` | an agent's, and the program's |
 //! | `agent` | who is asked |
 //! | `calls` | what becomes of a call |
-//! | `signals`, `descriptors`, `exec` | of those about signals, descriptors, programs |
+//! | `signals`, `descriptors`, `filters`, `exec` | of those about these, and programs |
 //! | `start` | the beginning |
 #![no_std]
 #![no_main]
@@ -27,6 +27,7 @@ mod descriptors;
 mod elf;
 mod exec;
 mod faults;
+mod filters;
 mod memory;
 mod place;
 mod signals;

@@ -6,6 +6,7 @@ use crate::faults;
 use crate::stubs::{self, Kind};
 use crate::system::{self, error, number};
 use crate::trap::{self, Call, SIGSYS, SIGSYS_BIT};
+use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// The call `rt_sigaction`.
 pub fn action(call: &mut Call<'_>, signal: u64, new: u64, old: u64, size: u64) {
@@ -32,6 +33,12 @@ pub fn action(call: &mut Call<'_>, signal: u64, new: u64, old: u64, size: u64) {
     }
     let mut former = [0u64; 4];
     let result = if signal == SIGSYS {
+        for (kept, (former, word)) in KEPT.iter().zip(former.iter_mut().zip(words)) {
+            *former = kept.load(SeqCst);
+            if new != 0 {
+                kept.store(word, SeqCst);
+            }
+        }
         0
     } else {
         let new = if new == 0 { 0 } else { &raw const words as u64 };
@@ -117,4 +124,39 @@ fn below(call: &Call<'_>, words: &[u64]) -> Option<u64> {
         call.context.registers.rsp - RED_ZONE - REGISTERS - room,
         words,
     )
+}
+
+/// The program's action for the signal that comes instead of calls: its own filters send it, too.
+static KEPT: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+
+/// A filter of the program's refused a call by this signal, which goes on with a mask: its handler.
+/// Without one the process ends.
+pub fn refused(mask: u64) -> u64 {
+    const IGNORED: u64 = 1;
+    const SET: u64 = 2;
+    const TGKILL: u64 = 234;
+    let [handler, _, _, more] = [0, 1, 2, 3].map(|at| KEPT[at].load(SeqCst));
+    let mask = (mask | more) & !SIGSYS_BIT;
+    // SAFETY: the kernel reads the words. Where there is no handler, the process ends.
+    unsafe {
+        if handler <= IGNORED {
+            let (default, bit) = ([0u64; 4], SIGSYS_BIT);
+            system::call(
+                number::RT_SIGACTION,
+                [SIGSYS, &raw const default as u64, 0, 8, 0, 0],
+            );
+            let own = system::call(number::GETPID, [0; 6]) as u64;
+            let thread = u64::from(crate::thread::Block::mine().thread());
+            system::call(TGKILL, [own, thread, SIGSYS, 0, 0, 0]);
+            system::call(
+                number::RT_SIGPROCMASK,
+                [1, &raw const bit as u64, 0, 8, 0, 0],
+            );
+        }
+        system::call(
+            number::RT_SIGPROCMASK,
+            [SET, &raw const mask as u64, 0, 8, 0, 0],
+        );
+    }
+    handler
 }

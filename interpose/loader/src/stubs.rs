@@ -12,7 +12,8 @@ use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 pub const OWN: u64 = 0x7e00_0000_0000;
 /// Bytes of that.
 pub const OWN_BYTES: u64 = 64 << 20;
-const START: u64 = OWN + (32 << 20);
+/// Where they begin.
+pub const START: u64 = OWN + (32 << 20);
 const END: u64 = OWN + OWN_BYTES;
 
 /// Places that are known, at most: the others get a stub at each call, until there is no room.

@@ -38,6 +38,7 @@ pub mod number {
     pub const DUP3: u64 = 292;
     pub const PROCESS_VM_READV: u64 = 310;
     pub const PROCESS_VM_WRITEV: u64 = 311;
+    pub const SECCOMP: u64 = 317;
     pub const EXECVEAT: u64 = 322;
     pub const IO_URING_SETUP: u64 = 425;
     pub const CLONE3: u64 = 435;

@@ -2,6 +2,7 @@
 
 use crate::calls;
 use crate::faults;
+use crate::signals;
 use crate::stubs::{OWN, OWN_BYTES};
 use crate::system::{self, number};
 use crate::thread::{BEGIN, Block, NINTH, PROGRAM_FS, SELECTOR, STACK_TOP};
@@ -78,12 +79,25 @@ global_asm!(
     "mov rsp, [rax + {STACK}]",
     "mov rdi, rdx",
     "xor ebp, ebp",
+    "mov r12, rsi",
+    "mov r13, rdx",
     "call {trapped}",
+    "mov r14, rax",
     // An agent leaves the base of its window.
     "mov rax, fs:[0]",
     "wrgsbase rax",
     "mov rcx, [rax + {FS}]",
     "wrfsbase rcx",
+    // A handler of the program's for this signal is called as if by the kernel.
+    "test r14, r14",
+    "je 3f",
+    "mov edi, {SIGSYS}",
+    "mov rsi, r12",
+    "mov rdx, r13",
+    "xor eax, eax",
+    "mov rsp, rbx",
+    "jmp r14",
+    "3:",
     "lea rsp, [rbx + 8]",
     // What handlers of the program's return to.
     ".globl interpose_restore",
@@ -94,6 +108,8 @@ global_asm!(
     ".globl interpose_thread",
     "interpose_thread:",
     "syscall",
+    ".globl interpose_thread_made",
+    "interpose_thread_made:",
     "test rax, rax",
     "je 1f",
     "pop r9",
@@ -147,6 +163,8 @@ global_asm!(
     ".globl interpose_altered",
     "interpose_altered:",
     "syscall",
+    ".globl interpose_altered_made",
+    "interpose_altered_made:",
     "pop rdi",
     "pop rsi",
     "pop rdx",
@@ -170,11 +188,14 @@ global_asm!(
     "mov r8, [rsi + 32]",
     "mov rsi, [rsi + 8]",
     "syscall",
+    ".globl interpose_fork_made",
+    "interpose_fork_made:",
     "rdfsbase rdx",
     "wrfsbase rbx",
     "pop rbp",
     "pop rbx",
     "ret",
+    SIGSYS = const SIGSYS,
     FS = const PROGRAM_FS,
     STACK = const STACK_TOP,
     BEGIN = const BEGIN,
@@ -194,6 +215,9 @@ unsafe extern "C" {
     fn interpose_guest();
     fn interpose_altered();
     fn interpose_fork();
+    fn interpose_thread_made();
+    fn interpose_altered_made();
+    fn interpose_fork_made();
 }
 
 /// `PR_SET_SYSCALL_USER_DISPATCH`.
@@ -217,6 +241,15 @@ pub fn guest() -> u64 {
 /// Where calls are made that have other words than they had.
 pub fn altered() -> u64 {
     interpose_altered as *const () as u64
+}
+
+/// Behind which instructions of the loader's text it makes calls of the program's.
+pub fn places() -> [u64; 3] {
+    [
+        interpose_thread_made as *const () as u64,
+        interpose_altered_made as *const () as u64,
+        interpose_fork_made as *const () as u64,
+    ]
 }
 
 /// Makes a process that has a copy of this one's memory, by this call. The result, and the base of
@@ -325,14 +358,15 @@ impl Call<'_> {
     }
 }
 
-extern "C" fn trapped(context: *mut Context, info: *const Info) {
+/// What came of a call: 0, or a handler of the program's for a signal that its own filter sends.
+extern "C" fn trapped(context: *mut Context, info: *const Info) -> u64 {
     const X86_64: u32 = 0xc000_003e;
     const BY_DISPATCH: i32 = 2;
     // SAFETY: the kernel's, on the stack of the interrupted thread, until the handler returns.
     let (context, info) = unsafe { (&mut *context, &*info) };
     context.mask &= !SIGSYS_BIT;
     if info.code != BY_DISPATCH {
-        return;
+        return signals::refused(context.mask);
     }
     let mut call = Call {
         number: info.call as u32 as u64,
@@ -341,7 +375,8 @@ extern "C" fn trapped(context: *mut Context, info: *const Info) {
     if info.machine != X86_64 || call.number & 0x4000_0000 != 0 {
         // Of 32 bits: nobody sees what it means, so there is none.
         call.answer(system::error::ENOSYS);
-        return;
+        return 0;
     }
     calls::serve(&mut call);
+    0
 }

@@ -5,7 +5,11 @@ use std::path::Path;
 use std::process::Command;
 
 fn build(name: &str, flags: &[&str]) -> String {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/probe.c");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let source = match name {
+        "filtered" => here.join("filtered.c"),
+        _ => here.join("probe.c"),
+    };
     let path = folder().join(name);
     let built = Command::new("gcc")
         .args(["-O1", "-Wall", "-pthread", "-o"])
@@ -44,6 +48,11 @@ fn alone_in_its_file() {
 #[test]
 fn alone_and_movable() {
     same("probe-static-pie", &["-static-pie"]);
+}
+
+#[test]
+fn filters_of_its_own() {
+    same("filtered", &[]);
 }
 
 #[test]
