@@ -55,6 +55,9 @@ fn make(call: &mut Call<'_>, words: [u64; 6]) {
         number::PSELECT6 => signals::with_mask_of(call, words, 5),
         number::PRCTL if a == trap::DISPATCH => call.answer(error::EINVAL),
         number::ARCH_PRCTL if a == SET_GS => call.answer(error::EPERM),
+        // Who traces would be told of the signals that come instead of calls, also while it waits
+        // for a child of `vfork`.
+        number::PTRACE if matches!(a, TRACE_ME | ATTACH | SEIZE) => call.answer(error::EPERM),
         // Calls made by its rings are seen by nobody.
         number::IO_URING_SETUP => call.answer(error::ENOSYS),
         number::CLOSE => descriptors::closed(call, words, 0),
@@ -69,6 +72,10 @@ fn make(call: &mut Call<'_>, words: [u64; 6]) {
     }
 }
 
+/// Requests of `ptrace` by which one process begins to trace another.
+const TRACE_ME: u64 = 0;
+const ATTACH: u64 = 16;
+const SEIZE: u64 = 0x4206;
 /// `ARCH_SET_GS`.
 const SET_GS: u64 = 0x1001;
 

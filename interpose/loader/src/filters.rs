@@ -1,8 +1,9 @@
 //! Filters that the program has the kernel put before its calls: they are of the program's calls,
 //! and not of those that the loader makes for itself.
 //!
-//! A filter is told where a call comes from. In front of each goes a piece that lets pass what comes
-//! from the loader's text, but for the places there from which it makes calls of the program's.
+//! A filter is told where a call comes from. In front of each goes a piece that lets pass what
+//! comes from the loader's text, but for the places there from which it makes calls of the
+//! program's.
 
 use crate::stubs::{self, OWN};
 use crate::system::{self, error, number};

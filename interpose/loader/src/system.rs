@@ -26,6 +26,7 @@ pub mod number {
     pub const EXIT: u64 = 60;
     pub const FCNTL: u64 = 72;
     pub const READLINK: u64 = 89;
+    pub const PTRACE: u64 = 101;
     pub const PRCTL: u64 = 157;
     pub const ARCH_PRCTL: u64 = 158;
     pub const RT_SIGSUSPEND: u64 = 130;

@@ -264,6 +264,7 @@ static void refused(void)
 	printf("x32: %ld\n", call(0x40000000 | 39, 0, 0, 0));
 	printf("io_uring_setup: %ld\n", call(425, 4, 0, 0));
 	printf("set gs: %ld\n", call(SYS_arch_prctl, 0x1001, 0, 0));
+	printf("trace: %ld\n", call(SYS_ptrace, 0, 0, 0));
 	printf("undispatch: %ld\n", call(SYS_prctl, 59, 0, 0));
 }
 
