@@ -59,6 +59,7 @@ fn filters_of_its_own() {
 fn calls_that_nobody_could_see_are_refused() {
     let path = build("probe-refused", &[]);
     let (seen, _) = under("count", &[], &[&path, "refused"]);
-    let refused = "int 0x80: -38\nx32: -38\nio_uring_setup: -38\nset gs: -1\ntrace: -1\nundispatch: -22\n";
+    let refused =
+        "int 0x80: -38\nx32: -38\nio_uring_setup: -38\nset gs: -1\ntrace: -1\nundispatch: -22\n";
     assert_eq!((seen.status, seen.output.as_str()), (Some(0), refused));
 }
