@@ -375,8 +375,7 @@ fn is_own_link(path: &[u8]) -> bool {
     let Some(process) = rest.strip_suffix(b"/exe") else {
         return false;
     };
-    // SAFETY: changes nothing.
-    let own = unsafe { system::call(number::GETPID, [0; 6]) } as u32;
+    let own = system::process() as u32;
     process == b"self" || process == b"thread-self" || digits(process) == Some(own)
 }
 

@@ -112,8 +112,6 @@ pub fn begin() -> bool {
 
 /// The program has no handler: 0 is the default, 1 that it is ignored.
 extern "C" fn without(signal: u64, info: *const [i32; 4], handler: u64) {
-    const TGKILL: u64 = 234;
-    const GETTID: u64 = 186;
     // SAFETY: the kernel's, until the handler returns.
     let sent = unsafe { (*info)[2] <= 0 };
     if sent && handler == 1 {
@@ -125,9 +123,7 @@ extern "C" fn without(signal: u64, info: *const [i32; 4], handler: u64) {
         let at = &raw const default as u64;
         system::call(number::RT_SIGACTION, [signal, at, 0, 8, 0, 0]);
         if sent {
-            let own = system::call(number::GETPID, [0; 6]) as u64;
-            let thread = system::call(GETTID, [0; 6]) as u64;
-            system::call(TGKILL, [own, thread, signal, 0, 0, 0]);
+            system::signal(system::thread(), signal);
         }
     }
 }

@@ -134,7 +134,6 @@ static KEPT: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 pub fn refused(mask: u64) -> u64 {
     const IGNORED: u64 = 1;
     const SET: u64 = 2;
-    const TGKILL: u64 = 234;
     let [handler, _, _, more] = [0, 1, 2, 3].map(|at| KEPT[at].load(SeqCst));
     let mask = (mask | more) & !SIGSYS_BIT;
     // SAFETY: the kernel reads the words. Where there is no handler, the process ends.
@@ -145,9 +144,7 @@ pub fn refused(mask: u64) -> u64 {
                 number::RT_SIGACTION,
                 [SIGSYS, &raw const default as u64, 0, 8, 0, 0],
             );
-            let own = system::call(number::GETPID, [0; 6]) as u64;
-            let thread = u64::from(crate::thread::Block::mine().thread());
-            system::call(TGKILL, [own, thread, SIGSYS, 0, 0, 0]);
+            system::signal(crate::thread::Block::mine().thread(), SIGSYS);
             system::call(
                 number::RT_SIGPROCMASK,
                 [1, &raw const bit as u64, 0, 8, 0, 0],

@@ -27,6 +27,8 @@ pub mod number {
     pub const FCNTL: u64 = 72;
     pub const READLINK: u64 = 89;
     pub const PTRACE: u64 = 101;
+    pub const GETTID: u64 = 186;
+    pub const TGKILL: u64 = 234;
     pub const PRCTL: u64 = 157;
     pub const ARCH_PRCTL: u64 = 158;
     pub const RT_SIGSUSPEND: u64 = 130;
@@ -96,6 +98,8 @@ pub mod protection {
 
 /// How pages are mapped.
 pub mod map {
+    /// Stores are everybody's who has the file.
+    pub const SHARED: u64 = 1;
     /// Stores are the process's own.
     pub const PRIVATE: u64 = 2;
     /// Exactly there, whatever was there.
@@ -186,31 +190,68 @@ pub fn give_up(status: u64, parts: &[&[u8]]) -> ! {
     end(status)
 }
 
+/// The process's number.
+pub fn process() -> u64 {
+    // SAFETY: changes nothing.
+    unsafe { call(number::GETPID, [0; 6]) as u64 }
+}
+
+/// The calling thread's number.
+pub fn thread() -> u32 {
+    // SAFETY: changes nothing.
+    unsafe { call(number::GETTID, [0; 6]) as u32 }
+}
+
+/// Sends a signal to a thread of this process; 0 is none, and asks whether it is there.
+///
+/// # Safety
+/// What the signal does to the process is the caller's to decide.
+pub unsafe fn signal(thread: u32, signal: u64) -> i64 {
+    let words = [process(), thread.into(), signal, 0, 0, 0];
+    // SAFETY: the caller's promise.
+    unsafe { call(number::TGKILL, words) }
+}
+
+/// Copies between the loader's memory and the program's, by one of the two calls for that. False if
+/// not all of it was.
+///
+/// # Safety
+/// The local range is the caller's to be read, or written.
+unsafe fn copy(number: u64, local: u64, program: u64, bytes: usize) -> bool {
+    let (local, remote) = ([local, bytes as u64], [program, bytes as u64]);
+    // SAFETY: the caller's promise; the kernel touches what is there of the program's, if anything.
+    let got = unsafe {
+        let (local, remote) = (local.as_ptr() as u64, remote.as_ptr() as u64);
+        call(number, [process(), local, 1, remote, 1, 0])
+    };
+    got == bytes as i64
+}
+
 /// Copies out of the program's memory, wherever that is. False if not all of it is there.
 pub fn read_program(at: u64, to: &mut [u8]) -> bool {
-    let local = [to.as_mut_ptr() as u64, to.len() as u64];
-    let remote = [at, to.len() as u64];
-    // SAFETY: the kernel writes into the slice, and reads what is there at `at`, if anything.
-    let got = unsafe {
-        let own = call(number::GETPID, [0; 6]) as u64;
-        let (local, remote) = (local.as_ptr() as u64, remote.as_ptr() as u64);
-        call(number::PROCESS_VM_READV, [own, local, 1, remote, 1, 0])
-    };
-    got == to.len() as i64
+    // SAFETY: the kernel writes into the slice.
+    unsafe {
+        copy(
+            number::PROCESS_VM_READV,
+            to.as_mut_ptr() as u64,
+            at,
+            to.len(),
+        )
+    }
 }
 
 /// Copies into the program's memory. False if not all of it may be written.
 pub fn write_program(at: u64, from: &[u8]) -> bool {
-    let local = [from.as_ptr() as u64, from.len() as u64];
-    let remote = [at, from.len() as u64];
     // SAFETY: the kernel reads the slice, and writes where the program's own call would have it
     // write.
-    let got = unsafe {
-        let own = call(number::GETPID, [0; 6]) as u64;
-        let (local, remote) = (local.as_ptr() as u64, remote.as_ptr() as u64);
-        call(number::PROCESS_VM_WRITEV, [own, local, 1, remote, 1, 0])
-    };
-    got == from.len() as i64
+    unsafe {
+        copy(
+            number::PROCESS_VM_WRITEV,
+            from.as_ptr() as u64,
+            at,
+            from.len(),
+        )
+    }
 }
 
 /// A word of the program's.

@@ -190,10 +190,7 @@ impl Block {
 
     /// Its thread is the calling one.
     pub fn is_mine(&self) {
-        const GETTID: u64 = 186;
-        // SAFETY: changes nothing.
-        let own = unsafe { system::call(GETTID, [0; 6]) };
-        self.thread.store(own as u32, SeqCst);
+        self.thread.store(system::thread(), SeqCst);
     }
 
     /// The thread's number.
@@ -212,11 +209,7 @@ const STARTING: u32 = u32::MAX;
 
 /// Whether the process still has a thread of this number.
 fn is_alive(thread: u32) -> bool {
-    const TGKILL: u64 = 234;
     const NO_SUCH: i64 = -3;
     // SAFETY: no signal is sent.
-    unsafe {
-        let own = system::call(system::number::GETPID, [0; 6]) as u64;
-        system::call(TGKILL, [own, thread.into(), 0, 0, 0, 0]) != NO_SUCH
-    }
+    unsafe { system::signal(thread, 0) != NO_SUCH }
 }

@@ -24,11 +24,10 @@ static START: AtomicU64 = AtomicU64::new(0);
 /// before; `None`: there is no memory.
 pub fn begin(file: i32, bytes: u64) -> Option<bool> {
     const FTRUNCATE: u64 = 77;
-    const SHARED: u64 = 1;
     let rights = protection::READ | protection::WRITE;
     // SAFETY: a file of the tree's own; its words are atomics.
     unsafe {
-        let words = system::mmap(0, BEFORE, rights, SHARED, file, 0);
+        let words = system::mmap(0, BEFORE, rights, map::SHARED, file, 0);
         if words < 0 {
             return None;
         }
@@ -57,14 +56,8 @@ pub fn arguments() -> &'static [u8] {
     unsafe { core::slice::from_raw_parts(start.add(4 * ARGUMENTS + 4), bytes as usize) }
 }
 
-/// How many they are.
-pub fn count() -> u32 {
-    arguments().iter().filter(|byte| **byte == 0).count() as u32
-}
-
 /// Maps the window's part at an address.
 pub fn map(start: u64, end: u64) -> bool {
-    const SHARED: u64 = 1;
     let rights = protection::READ | protection::WRITE;
     let file = FILE.load(SeqCst);
     // SAFETY: in a window that was reserved.
@@ -73,7 +66,7 @@ pub fn map(start: u64, end: u64) -> bool {
             start,
             end - start,
             rights,
-            SHARED | map::FIXED,
+            map::SHARED | map::FIXED,
             file,
             BEFORE,
         )
@@ -114,13 +107,6 @@ fn has_ended(thread: u32) -> bool {
     const NO_SUCH: i64 = -3;
     // SAFETY: no signal is sent.
     unsafe { system::call(KILL, [thread.into(), 0, 0, 0, 0, 0]) == NO_SUCH }
-}
-
-/// The calling thread's number.
-pub fn thread() -> u32 {
-    const GETTID: u64 = 186;
-    // SAFETY: changes nothing.
-    unsafe { system::call(GETTID, [0; 6]) as u32 }
 }
 
 /// Addresses for windows, from a multiple on.

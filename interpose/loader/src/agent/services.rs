@@ -52,17 +52,12 @@ extern "C" fn print(from: u32, bytes: u32) {
 }
 
 extern "C" fn argument(number: u32, to: u32, room: u32) -> i32 {
-    let mut all = places::arguments().split(|byte| *byte == 0);
-    let found = all
-        .nth(number as usize)
-        .filter(|_| number < places::count());
-    let (Some(agent), Some(found)) = (domain::agent(), found) else {
+    let mut all = places::arguments().split_inclusive(|byte| *byte == 0);
+    let (Some(agent), Some(found)) = (domain::agent(), all.nth(number as usize)) else {
         return -1;
     };
-    let mut copy = Vec::from(found);
-    copy.push(0);
-    match copy.len() <= room as usize && agent.window().write(to, &copy) {
-        true => found.len() as i32,
+    match found.len() <= room as usize && agent.window().write(to, found) {
+        true => found.len() as i32 - 1,
         false => -1,
     }
 }
@@ -82,13 +77,9 @@ extern "C" fn call(record: u32) -> i64 {
             .map_or(0, u64::from_le_bytes)
     };
     let number = word(0);
-    if matches!(
-        number,
-        number::FORK | number::VFORK | number::CLONE | number::CLONE3
-    ) || matches!(
-        number,
-        number::RT_SIGRETURN | number::EXIT | number::EXIT_GROUP
-    ) {
+    let makes = [number::FORK, number::VFORK, number::CLONE, number::CLONE3];
+    let ends = [number::RT_SIGRETURN, number::EXIT, number::EXIT_GROUP];
+    if makes.contains(&number) || ends.contains(&number) {
         return system::error::EPERM;
     }
     // SAFETY: agents may make any call that their program may, and a program that makes it does
@@ -101,12 +92,11 @@ extern "C" fn address(of: u32) -> u64 {
 }
 
 extern "C" fn thread() -> u32 {
-    places::thread()
+    system::thread()
 }
 
 extern "C" fn process() -> u32 {
-    // SAFETY: changes nothing.
-    unsafe { system::call(number::GETPID, [0; 6]) as u32 }
+    system::process() as u32
 }
 
 /// The address of a word of the agent's data.
