@@ -4,11 +4,16 @@ use crate::restart::{FaultStreak, Outlook, RestartRule};
 use crate::{Domain, DomainBuilder, Image};
 use std::time::Duration;
 
-/// A domain of this source; what is not static is exported.
-pub(crate) fn domain(source: &str) -> DomainBuilder {
+/// An image of this source; what is not static is exported.
+pub(crate) fn image(source: &str) -> Image {
     let unit = postern_ecode::compile(source).unwrap();
     let linked = postern_ecode::link(&[unit], 18).unwrap();
-    Domain::builder(&Image::from_bytes(&linked.file).unwrap())
+    Image::from_bytes(&linked.file).unwrap()
+}
+
+/// A domain of it.
+pub(crate) fn domain(source: &str) -> DomainBuilder {
+    Domain::builder(&image(source))
 }
 
 /// Every call that finds its domain closed begins it anew.

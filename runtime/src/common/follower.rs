@@ -22,6 +22,13 @@ use std::time::Duration;
 /// or have gone without an end, by `execve`.
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// A process that has a seat, or had it: when its end is told, the seat may be another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Member {
+    pub(crate) seat: u32,
+    pub(crate) pid: u32,
+}
+
 /// What the threads ask; each returns false when the domain is gone.
 pub(crate) struct Looks<L, D> {
     /// Something was told.
@@ -53,7 +60,7 @@ impl Watch {
     ) -> std::io::Result<Watch>
     where
         L: Fn() -> bool + Send + 'static,
-        D: Fn(u32) -> bool + Send + 'static,
+        D: Fn(Member) -> bool + Send + 'static,
     {
         let watch = Watch(Arc::new(Watched {
             memory: Arc::clone(memory),
@@ -97,15 +104,15 @@ impl Watched {
     }
 
     /// Calls `ended` for every process that ends while it has a seat.
-    fn await_ends(&self, ended: impl Fn(u32) -> bool) {
+    fn await_ends(&self, ended: impl Fn(Member) -> bool) {
         let mut watched = HashMap::new();
         while !self.is_over() {
-            for seat in self.watch_all(&mut watched) {
-                if !ended(seat) {
+            for member in self.watch_all(&mut watched) {
+                if !ended(member) {
                     return;
                 }
             }
-            let known: Vec<(u32, u32)> = watched.keys().copied().collect();
+            let known: Vec<Member> = watched.keys().copied().collect();
             let descriptors = known.iter().filter_map(|key| watched[key].as_ref());
             let descriptors = std::iter::once(&self.changed).chain(descriptors);
             let mut polled: Vec<PollFd<'_>> = descriptors
@@ -127,46 +134,50 @@ impl Watched {
                 let _ = rustix::io::read(&self.changed, &mut count);
             }
             let open = known.iter().filter(|key| watched[*key].is_some());
-            let gone: Vec<(u32, u32)> = open
+            let gone: Vec<Member> = open
                 .zip(&ready[1..])
                 .filter_map(|(key, ready)| ready.then_some(*key))
                 .collect();
             for key in gone {
                 // Told once: a child of the process may keep the seat.
                 watched.insert(key, None);
-                if !ended(key.0) {
+                if !ended(key) {
                     return;
                 }
             }
         }
     }
 
-    /// Watches the processes that have seats now, by seat and process, and no others. One whose end
-    /// was told has no descriptor. Returns the seats of those that were found gone. Of one that
+    /// Watches the processes that have seats now, and no others. One whose end was told has no
+    /// descriptor. Returns those that were found gone. Of one that
     /// cannot be watched, for its number is another namespace's or there may be no more
     /// descriptors, only the lock says whether it is there.
-    fn watch_all(&self, watched: &mut HashMap<(u32, u32), Option<OwnedFd>>) -> Vec<u32> {
+    fn watch_all(&self, watched: &mut HashMap<Member, Option<OwnedFd>>) -> Vec<Member> {
         let header = &self.memory.header;
         let seats = (0..SEATS).filter(|&seat| seat != self.own);
         let seats =
             seats.filter(|&seat| self.namespace != 0 && header.namespace(seat) == self.namespace);
-        let now: Vec<(u32, u32)> = seats.map(|seat| (seat, header.pid(seat))).collect();
+        let now: Vec<Member> = seats
+            .map(|seat| Member {
+                seat,
+                pid: header.pid(seat),
+            })
+            .collect();
         watched.retain(|key, _| now.contains(key));
         let mut gone = Vec::new();
         for key in now {
             if watched.contains_key(&key) {
                 continue;
             }
-            let (seat, number) = key;
             // A number that none can have is forged.
-            let Some(pid) = i32::try_from(number).ok().and_then(Pid::from_raw) else {
+            let Some(pid) = i32::try_from(key.pid).ok().and_then(Pid::from_raw) else {
                 continue;
             };
             match pidfd_open(pid, PidfdFlags::empty()) {
                 Ok(descriptor) => drop(watched.insert(key, Some(descriptor))),
                 Err(Errno::SRCH) => {
                     watched.insert(key, None);
-                    gone.push(seat);
+                    gone.push(key);
                 }
                 Err(_) => {}
             }

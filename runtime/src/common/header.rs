@@ -478,6 +478,12 @@ impl Header {
         Inside::new(&self.0, Self::first_inside(seat))
     }
 
+    /// As if the first thread of this seat were inside this function.
+    #[cfg(test)]
+    pub(crate) fn set_inside(&self, seat: u32, function: u32) {
+        self.put(Self::first_inside(seat), function);
+    }
+
     /// Nobody of this seat is inside.
     pub(crate) fn clear_inside(&self, seat: u32) {
         let first = Self::first_inside(seat);

@@ -9,6 +9,7 @@
 //!   holds its lock.
 //! - One lock more is the *turn*: of whoever attaches, starts or resets the domain.
 
+use super::follower::Member;
 use super::header::{CommonLayout, CommonPhase, Header, SEATS, Why};
 use crate::error::CommonError;
 use crate::fork;
@@ -456,16 +457,16 @@ impl Seat {
         }
     }
 
-    /// The process with another seat is known to have ended.
-    pub(crate) fn has_ended(&self, other: u32) {
+    /// A process is known to have ended that had another seat. Somebody may have buried it already,
+    /// and a living one sit there.
+    pub(crate) fn has_ended(&self, Member { seat: other, pid }: Member) {
         let header = self.header();
-        let pid = header.pid(other);
         self.bury_dead();
         // A child that it forked by other means than the C library's may keep the lock. (Where ends
         // are only counted, it is when the lock is free, once.)
-        if header.pid(other) == pid
-            && !header.survives()
+        if !header.survives()
             && let Some(function) = header.inside(other)
+            && header.pid(other) == pid
         {
             header.poison(Why::Killed { pid, function });
         }
@@ -491,5 +492,35 @@ impl Drop for SeatInner {
             *handle = None;
             self.memory.header.tell();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::CommonMemory;
+    use crate::sample;
+
+    /// The seat of one that was killed is free as soon as anybody has looked, and whoever sits
+    /// there then may be inside when its end is told to the next.
+    #[test]
+    fn the_end_of_a_former_one_is_not_that_of_who_sits_there() {
+        let memory = CommonMemory::new(&sample::image("int n;")).unwrap().0;
+        let sit = || memory.turn().unwrap().sit().unwrap().0;
+        let (one, other) = (sit(), sit());
+        let header = one.header();
+        header.set_phase(CommonPhase::Open);
+        header.set_inside(other.number(), 7);
+        let pid = std::process::id();
+        let ended = |pid| Member {
+            seat: other.number(),
+            pid,
+        };
+        one.has_ended(ended(pid + 1));
+        assert_eq!(header.phase(), CommonPhase::Open);
+        // Here a process has both, as if a child of the one that ended had kept its lock.
+        one.has_ended(ended(pid));
+        assert_eq!(header.phase(), CommonPhase::Poisoned);
+        assert_eq!(header.why(), Why::Killed { pid, function: 7 });
     }
 }

@@ -14,6 +14,7 @@
 //! changed, or the leader has lost the turn.
 
 use super::{Busy, DomainInner};
+use crate::common::follower::Member;
 use crate::common::header::{CommonPhase, Header, SEATS, Why};
 use crate::common::ledger::CommonTally;
 use crate::common::memory::{Seat, TurnOf};
@@ -175,8 +176,8 @@ impl DomainInner {
         ledger.publish(seat.number(), (upcalls.threads, upcalls.waiting), &tally);
     }
 
-    /// The process with this seat has ended: where it was inside, the domain is poisoned.
-    pub(crate) fn has_ended(&self, other: u32) {
+    /// A process that had a seat has ended: where it was inside, the domain is poisoned.
+    pub(crate) fn has_ended(&self, other: Member) {
         if let Some(seat) = self.instance.seat().filter(|seat| seat.is_here()) {
             let life = self.restarts.life();
             seat.has_ended(other);

@@ -57,21 +57,19 @@ impl DomainInner {
             }
             header.set_phase(CommonPhase::Open);
         }
-        let look = |look: fn(&Arc<DomainInner>, u32)| {
-            let domain = Arc::downgrade(self);
-            move |seat| {
-                let Some(inner) = domain.upgrade() else {
-                    return false;
-                };
-                look(&inner, seat);
-                let_go(inner);
-                true
-            }
+        let domain = Arc::downgrade(self);
+        let look = move |look: &dyn Fn(&Arc<DomainInner>)| {
+            let Some(inner) = domain.upgrade() else {
+                return false;
+            };
+            look(&inner);
+            let_go(inner);
+            true
         };
-        let told = look(|inner, _| inner.follow());
+        let at_end = look.clone();
         let looks = Looks {
-            told: move || told(0),
-            ended: look(|inner, other| inner.has_ended(other)),
+            told: move || look(&|inner| inner.follow()),
+            ended: move |other| at_end(&|inner| inner.has_ended(other)),
         };
         let watch = Watch::begin(seat.memory(), seat.number(), looks);
         let Ok(watch) = watch else {
