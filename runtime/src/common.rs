@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `header.rs` | what stands in front of the memory, for the runtimes only |
 //! | `ledger.rs` | what each process has counted |
+//! | `relay.rs` | how an event of one process gets to a thread of another |
 //! | `memory.rs` | the file; a seat for each process |
 //! | `poison.rs` | why it is closed |
 //! | `follower.rs` | the threads that look at what others do |
@@ -19,6 +20,7 @@ pub(crate) mod header;
 pub(crate) mod ledger;
 pub(crate) mod memory;
 mod poison;
+pub(crate) mod relay;
 mod view;
 
 pub use broker::{Admission, Broker, BrokerState, Visit, broker_state, brokers, socket_of};

@@ -8,6 +8,7 @@
 
 mod client;
 mod dispatcher;
+pub(crate) mod elsewhere;
 mod error;
 mod kind;
 mod pages;
@@ -30,6 +31,7 @@ use crate::upcall::LONGEST;
 use dispatcher::{Dispatcher, Handler};
 use error::system;
 use pages::Pages;
+use state::EventState;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use trusted::slots::Count;
@@ -94,6 +96,14 @@ impl Domain {
     }
 }
 
+/// Looks at what other processes of a common domain say about their threads.
+pub(crate) fn follow(state: &EventState) {
+    if let Some(dispatcher) = Dispatcher::of_now(state) {
+        dispatcher.slots().collect();
+        dispatcher.follow();
+    }
+}
+
 /// An event is waited for until this is dropped. It keeps the domain.
 #[must_use = "the event is waited for as long as this is there"]
 pub struct Subscription {
@@ -118,9 +128,10 @@ impl Subscription {
         self.dispatcher.slots().set_priority(self.token, priority);
     }
 
-    /// The handler's first argument, below 64. No other event of the domain has it meanwhile.
+    /// The handler's first argument, below 64; in a common domain below 4096. No other event of the
+    /// domain has it meanwhile, in whatever process.
     pub fn number(&self) -> u32 {
-        self.token as u32
+        self.dispatcher.slots().first() + self.token as u32
     }
 
     /// Whose event it is.

@@ -7,6 +7,7 @@ mod support;
 mod brokers;
 mod ends;
 mod sharing;
+mod upcalls;
 
 use postern::{
     Admission, Broker, CallError, CommonError, CommonMemory, Domain, DomainBuilder, EndInside,
@@ -149,6 +150,15 @@ impl Attached {
         memory: impl FnOnce() -> CommonMemory,
         body: impl FnOnce(&CommonMemory),
     ) -> Self {
+        Self::begin_in(test, &[], memory, body)
+    }
+
+    fn begin_in(
+        test: &str,
+        environment: &[(&str, String)],
+        memory: impl FnOnce() -> CommonMemory,
+        body: impl FnOnce(&CommonMemory),
+    ) -> Self {
         if std::env::var(CHILD).as_deref() == Ok(test) {
             let file = unsafe { OwnedFd::from_raw_fd(libc::dup(0)) };
             body(&CommonMemory::join(file).unwrap());
@@ -159,6 +169,7 @@ impl Attached {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(CHILD, test)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::from(descriptor))
             .stdout(Stdio::null())
             .spawn();

@@ -10,10 +10,12 @@
 //!   0      header: what is below, then one seat for each process
 //!   4 KiB  who is inside: for each seat and thread the offset of the function that was entered, or 0
 //!   LEDGER what each process has counted, for those who look from outside: ledger.rs
+//!   RELAY  events of one process for threads of others: relay.rs
 //!   DATA   the window from the image's data to the end of the heap
 //! ```
 
 use super::ledger::{self, Ledger};
+use super::relay::{self, Relay};
 use postern_gates::block::Inside;
 use postern_gates::control::MAX_THREADS;
 use postern_gates::machine;
@@ -25,7 +27,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 /// Processes that can have the memory at once.
-pub(crate) const SEATS: u32 = 64;
+pub(crate) const SEATS: u32 = relay::SEATS;
 /// Words of the header's page.
 const PAGE_WORDS: usize = 1024;
 /// Words that a seat has to say who is inside.
@@ -33,11 +35,13 @@ const INSIDE_WORDS: usize = 4096;
 const _: () = assert!(MAX_THREADS <= INSIDE_WORDS);
 /// The ledger's first word.
 const LEDGER: usize = PAGE_WORDS + SEATS as usize * INSIDE_WORDS;
+/// The relay's first word.
+const RELAY: usize = LEDGER + ledger::WORDS;
 /// Where the window's data begins in the file.
-pub(crate) const DATA: u64 = 4 * (LEDGER + ledger::WORDS) as u64;
+pub(crate) const DATA: u64 = 4 * (RELAY + relay::WORDS) as u64;
 
 /// The first word of every such file. It changes with the form of the rest.
-const MAGIC: u32 = u32::from_le_bytes(*b"pcm2");
+const MAGIC: u32 = u32::from_le_bytes(*b"pcm3");
 
 /// Numbers of words.
 const PHASE: usize = 1;
@@ -471,6 +475,11 @@ impl Header {
     /// What the processes have counted.
     pub(crate) fn ledger(&self) -> Ledger {
         Ledger::new(&self.0, LEDGER)
+    }
+
+    /// By which events of one process get to threads of others.
+    pub(crate) fn relay(&self) -> Relay {
+        Relay::new(&self.0, RELAY)
     }
 
     /// The words of a seat by which the gates say who is inside.

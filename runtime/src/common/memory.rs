@@ -363,6 +363,7 @@ fn bury(header: &Header, number: u32) {
         header.ended_inside(Why::Killed { pid, function });
         header.clear_inside(number);
     }
+    header.relay().bury(number);
     header.ledger().retire(number);
     header.set_pid(number, 0, 0);
 }
@@ -487,6 +488,7 @@ impl Drop for SeatInner {
         if self.process == fork::process() && handle.is_some() {
             // Nobody of this process is inside any more.
             self.memory.header.clear_inside(self.number);
+            self.memory.header.relay().bury(self.number);
             self.memory.header.ledger().retire(self.number);
             self.memory.header.set_pid(self.number, 0, 0);
             *handle = None;

@@ -18,6 +18,7 @@ use crate::common::follower::Member;
 use crate::common::header::{CommonPhase, Header, SEATS, Why};
 use crate::common::ledger::CommonTally;
 use crate::common::memory::{Seat, TurnOf};
+use crate::event;
 use crate::sandbox_threads;
 use postern_gates::lifecycle::Phase;
 use postern_gates::outcome;
@@ -142,6 +143,7 @@ impl DomainInner {
         let life = self.restarts.life();
         seat.bury_dead();
         self.publish();
+        event::follow(&self.events);
         let header = seat.header();
         match header.phase() {
             CommonPhase::Poisoned => self.poison_here(life),

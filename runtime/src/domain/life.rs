@@ -6,6 +6,7 @@ use crate::common::follower::{Looks, Watch};
 use crate::common::header::{CommonPhase, Why};
 use crate::common::memory::TurnOf;
 use crate::error::CallError;
+use crate::event::elsewhere::Elsewhere;
 use crate::own_threads::mine;
 use crate::sandbox_threads;
 use postern_gates::lifecycle::Phase;
@@ -47,6 +48,8 @@ impl DomainInner {
             return Ok(());
         };
         let header = seat.header();
+        let elsewhere = Elsewhere::new(seat.memory(), seat.number(), &self.image.tables);
+        self.events.set_elsewhere(elsewhere);
         if header.phase() == CommonPhase::New {
             header.set_phase(CommonPhase::Constructing);
             let begun = self.initialise(Phase::Open);

@@ -1,10 +1,12 @@
 //! Threads that are attached for all events of a domain: its clients.
 
 use super::dispatcher::Dispatcher;
+use super::elsewhere::AttachedElsewhere;
 use super::error::{EventError, system};
 use super::service;
 use super::trusted::bpf::{AttachedThread, CLIENTS};
-use super::trusted::slots::{By, Claims, ClientSlot};
+use super::trusted::claims::Claims;
+use super::trusted::slots::{By, ClientSlot};
 use crate::domain::Domain;
 use crate::upcall::{Attachment, Granted, LONGEST, UpcallSender};
 use postern_gates::machine;
@@ -106,13 +108,18 @@ impl ClientBuilder {
             longest: self.longest,
         };
         let attachment = Attachment::new(&self.domain, handlers, granted)?;
-        client.woken.store(0, SeqCst);
+        slots.await_waking(place.number, Duration::ZERO);
         client.niceness.store(self.niceness, SeqCst);
         client.tid.store(machine::thread_id(), SeqCst);
         let known = waiting.map(|waiting| waiting.attach(place.number));
         let known = known.transpose().map_err(system("attach the thread"))?;
         place.dispatcher.watch(attachment.sender());
+        let elsewhere = slots.elsewhere().and_then(|elsewhere| {
+            let numbers = known.as_ref().map_or(0, AttachedThread::numbers);
+            AttachedElsewhere::begin(elsewhere, place.number, numbers)
+        });
         Ok(Client {
+            elsewhere,
             known,
             attachment,
             place,
@@ -145,6 +152,7 @@ impl Drop for Place {
 pub struct Client {
     // In this order they are dropped: nobody interrupts for events any more, nothing interrupts,
     // another may have the number.
+    elsewhere: Option<AttachedElsewhere>,
     known: Option<AttachedThread>,
     attachment: Attachment,
     place: Place,
@@ -153,9 +161,9 @@ pub struct Client {
 }
 
 impl Client {
-    /// By which handlers name it, below 64.
+    /// By which handlers name it: below 64; in a common domain below 4096, and no other process's.
     pub fn number(&self) -> u32 {
-        self.place.number as u32
+        self.place.dispatcher.slots().first() + self.place.number as u32
     }
 
     /// Whether events interrupt it while it runs.
@@ -166,15 +174,14 @@ impl Client {
     /// Sleeps until a handler wakes this client, or for so long. How often it was woken since this
     /// was asked last; 0: it was not.
     pub fn wait(&self, longest: Duration) -> u32 {
-        let woken = &self.place.slot().woken;
+        let slots = self.place.dispatcher.slots();
         let end = Instant::now().checked_add(longest);
         loop {
-            let n = woken.swap(0, SeqCst);
             let left = end.map_or(longest, |end| end.saturating_duration_since(Instant::now()));
+            let n = slots.await_waking(self.place.number, left);
             if n != 0 || left.is_zero() {
                 return n;
             }
-            machine::wait_at_most(woken, 0, left);
         }
     }
 
@@ -205,6 +212,7 @@ impl std::fmt::Debug for Client {
 impl Drop for Client {
     fn drop(&mut self) {
         // What its last handler ended with is told here, if nobody has yet.
+        self.elsewhere = None;
         self.known = None;
         self.place.dispatcher.unwatch(&self.sender());
         drop(self.attachment.take_fault());

@@ -7,8 +7,9 @@ use super::error::{EventError, system};
 use super::pages::{self, Pager};
 use super::state::EventState;
 use super::trusted::bpf::{Program, Waiting};
+use super::trusted::claims::Claims;
 use super::trusted::kernel;
-use super::trusted::slots::{By, Claims, EVENTS, Slots};
+use super::trusted::slots::{By, EVENTS, Slots};
 use super::waiter::{self, Waiter};
 use super::way::{NoWay, Way, WayInUse, Ways};
 use crate::call::{CallError, Func};
@@ -69,6 +70,8 @@ struct Shared {
     handlers: Arc<Handlers>,
     /// Threads that are attached, or were until a moment ago.
     attached: Mutex<Vec<UpcallSender>>,
+    /// Threads of other processes are. It is changed under the lock of `attached`.
+    elsewhere: AtomicBool,
 }
 
 impl Dispatcher {
@@ -80,11 +83,7 @@ impl Dispatcher {
         if slots.process != fork::process() {
             return Err(EventError::Forked);
         }
-        let present = |place: &Option<Weak<dyn Any + Send + Sync>>| {
-            let found = place.as_ref().and_then(|weak| weak.upgrade());
-            found.and_then(|found| found.downcast::<Dispatcher>().ok())
-        };
-        if let Some(dispatcher) = present(&fork::lock(&state.dispatcher)) {
+        if let Some(dispatcher) = Dispatcher::present(&fork::lock(&state.dispatcher)) {
             return Ok(dispatcher);
         }
         let none = || -> Arc<Handlers> { Arc::new(Mutex::new(vec![None; EVENTS])) };
@@ -95,8 +94,9 @@ impl Dispatcher {
         };
         let handlers = handlers.downcast::<Handlers>().unwrap_or_else(|_| none());
         let made = Arc::new(Dispatcher::begin(slots, handlers, state.ways)?);
+        made.follow();
         let mut place = fork::lock(&state.dispatcher);
-        if let Some(other) = present(&place) {
+        if let Some(other) = Dispatcher::present(&place) {
             // Another thread was faster.
             drop(place);
             return Ok(other);
@@ -104,6 +104,29 @@ impl Dispatcher {
         let shown: Arc<dyn Any + Send + Sync> = made.clone();
         *place = Some(Arc::downgrade(&shown));
         Ok(made)
+    }
+
+    fn present(place: &Option<Weak<dyn Any + Send + Sync>>) -> Option<Arc<Dispatcher>> {
+        let found = place.as_ref().and_then(|weak| weak.upgrade());
+        found.and_then(|found| found.downcast::<Dispatcher>().ok())
+    }
+
+    /// The domain's, if there is one.
+    pub(super) fn of_now(state: &EventState) -> Option<Arc<Dispatcher>> {
+        Dispatcher::present(&fork::lock(&state.dispatcher))
+    }
+
+    /// Looks which threads of other processes are attached.
+    pub(super) fn follow(&self) {
+        let Some(elsewhere) = self.shared.slots.elsewhere() else {
+            return;
+        };
+        let attached = fork::lock(&self.shared.attached);
+        let any = elsewhere.look();
+        let before = self.shared.elsewhere.swap(any, SeqCst);
+        if attached.is_empty() && any != before && elsewhere.seat().is_some() {
+            self.is_told_by_waiter(any);
+        }
     }
 
     fn begin(
@@ -130,6 +153,7 @@ impl Dispatcher {
             thread: AtomicU32::new(0),
             handlers,
             attached: Mutex::default(),
+            elsewhere: AtomicBool::new(false),
         });
         let own = [
             (slots.set(), EVENT),
@@ -235,7 +259,7 @@ impl Dispatcher {
     /// Looks what the handlers of this attachment ended with, from now on.
     pub(super) fn watch(&self, sender: UpcallSender) {
         let mut attached = fork::lock(&self.shared.attached);
-        if attached.is_empty() {
+        if attached.is_empty() && !self.shared.elsewhere.load(SeqCst) {
             self.is_told_by_waiter(true);
         }
         attached.push(sender);
@@ -267,7 +291,8 @@ impl Dispatcher {
             let place = attached.iter().position(|other| other.is(sender));
             let gone = place.map(|place| attached.swap_remove(place));
             // In a forked child the sets are the parent's.
-            if attached.is_empty() && self.shared.slots.process == fork::process() {
+            let any = !attached.is_empty() || self.shared.elsewhere.load(SeqCst);
+            if !any && self.shared.slots.process == fork::process() {
                 self.is_told_by_waiter(false);
             }
             gone
@@ -350,8 +375,8 @@ impl Shared {
 
     /// Calls the handler of an event.
     fn call(&self, claims: &mut Claims, claimed: Claimed) {
-        let number = claimed.event as usize;
-        let handler = fork::lock(&self.handlers)[number].clone();
+        let place = self.slots.place(claimed.event);
+        let handler = place.and_then(|place| fork::lock(&self.handlers)[place].clone());
         let pager = handler.as_ref().and_then(|handler| handler.pager.clone());
         let page = pager.as_ref().and_then(|pager| pager.next());
         let data = page.map_or(claimed.data, u64::from);

@@ -3,7 +3,7 @@
 use super::error::{EventError, system};
 use super::pages::Pages;
 use super::trusted::kernel;
-use super::trusted::slots::Taking;
+use super::trusted::taking::Taking;
 use crate::share::Shared;
 use rustix::event::epoll::EventFlags;
 use rustix::event::{EventfdFlags, eventfd};

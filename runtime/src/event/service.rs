@@ -38,15 +38,14 @@ pub(crate) fn offer(services: &mut Services, name: &str, state: &Arc<EventState>
             let mine = machine::thread_id();
             let clients = state.slots().map_or(&[][..], |slots| &slots.clients[..]);
             let place = clients.iter().position(|c| c.tid.load(SeqCst) == mine);
-            place.map_or(-libc::ENOENT, |number| number as i32)
+            let first = state.slots().map_or(0, |slots| slots.first());
+            place.map_or(-libc::ENOENT, |place| (first as usize + place) as i32)
         }),
         WAKE => services.add(name, move |_: &Caller<'_>, client: u32| {
-            let Some((client, _)) = state.slots().and_then(|slots| thread_of(slots, client)) else {
-                return -libc::ESRCH;
-            };
-            client.woken.fetch_add(1, SeqCst);
-            machine::wake_all(&client.woken);
-            0
+            match state.slots().is_some_and(|slots| slots.wake(client)) {
+                true => 0,
+                false => -libc::ESRCH,
+            }
         }),
         SEND => services.add(
             name,
@@ -105,7 +104,7 @@ fn fill(state: &EventState, domain: &Domain, page: u32, source: u32) -> i32 {
 }
 
 fn thread_of(slots: &Slots, client: u32) -> Option<(&ClientSlot, u32)> {
-    let client = slots.clients.get(client as usize)?;
+    let client = &slots.clients[slots.place(client)?];
     let tid = client.tid.load(SeqCst);
     (tid != 0).then_some((client, tid))
 }
@@ -113,7 +112,7 @@ fn thread_of(slots: &Slots, client: u32) -> Option<(&ClientSlot, u32)> {
 /// Puts an event into a client's queue; `None`: there is no such event.
 pub(super) fn send(slots: &Slots, client: u32, event: u32, data: u64) -> Option<Posted> {
     let (_, priority) = slots.handler(event)?;
-    let client = slots.clients.get(client as usize);
+    let client = slots.place(client).map(|place| &slots.clients[place]);
     let Some(mailbox) = client.and_then(|client| client.mailbox.get()) else {
         return Some(Posted::Detached);
     };

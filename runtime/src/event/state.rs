@@ -1,5 +1,6 @@
 //! What a domain has of events, before there are any.
 
+use super::elsewhere::Elsewhere;
 use super::trusted::slots::Slots;
 use super::way::Ways;
 use crate::fork;
@@ -13,6 +14,8 @@ pub(crate) struct EventState {
     pub(crate) ways: Ways,
     /// Once there are any.
     slots: OnceLock<Arc<Slots>>,
+    /// Of a common domain, before there are any.
+    elsewhere: OnceLock<Arc<Elsewhere>>,
     /// A `Dispatcher`.
     pub(super) dispatcher: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
     /// The `Handlers` of its dispatchers.
@@ -29,6 +32,11 @@ impl EventState {
         }
     }
 
+    /// It is a common domain's.
+    pub(crate) fn set_elsewhere(&self, elsewhere: Elsewhere) {
+        let _ = self.elsewhere.set(Arc::new(elsewhere));
+    }
+
     /// Its events and clients, if it has any. Signal handlers may call it.
     pub(crate) fn slots(&self) -> Option<&Arc<Slots>> {
         self.slots.get()
@@ -38,7 +46,10 @@ impl EventState {
         // So that no fork finds it half made.
         let _one = fork::lock(&self.dispatcher);
         if self.slots.get().is_none() {
-            let _ = self.slots.set(Arc::new(Slots::new(fork::process())?));
+            let elsewhere = self.elsewhere.get().cloned();
+            let _ = self
+                .slots
+                .set(Arc::new(Slots::new(fork::process(), elsewhere)?));
         }
         self.slots
             .get()

@@ -2,6 +2,8 @@
 //! system calls that have no safe face, and the program that the kernel runs.
 
 pub(crate) mod bpf;
+pub(crate) mod claims;
 pub(crate) mod kernel;
 mod lent;
 pub(crate) mod slots;
+pub(crate) mod taking;

@@ -5,6 +5,9 @@
 //! again, and the highest priority that the process may have. Handlers are called by others: the
 //! interrupted thread, or the dispatcher, which this thread wakes if nobody was signalled.
 //!
+//! Threads of other processes that have the same common domain are not the program's to signal. Of
+//! them this thread takes care ([`super::elsewhere`]): it gives the events away before it signals.
+//!
 //! Where it runs on the signalled thread's processor, the kernel's scheduler may well choose others
 //! behind it. So it lends that thread its priority until that has looked, for [`GRACE`] at most.
 //! What is left then (the thread blocks the signal, or has a long handler) the dispatcher is told,
@@ -12,8 +15,9 @@
 
 use super::error::{EventError, system};
 use super::trusted::bpf::Waiting;
+use super::trusted::claims::Claims;
 use super::trusted::kernel;
-use super::trusted::slots::Slots;
+use super::trusted::slots::{By, Slots};
 use super::way::NoWay;
 use postern_gates::mask::SignalsBlocked;
 use postern_gates::{machine, signal};
@@ -61,6 +65,16 @@ struct Look {
     wait: u64,
     /// That time is an event.
     counts: bool,
+}
+
+/// Who is to look for events now; a thread if that is on this one's processor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Nobody,
+    /// A thread of this process, by the kernel's program.
+    Program(Option<u32>),
+    /// One of another process.
+    Elsewhere(Option<u32>),
 }
 
 impl Waiter {
@@ -172,6 +186,7 @@ impl Shared {
 
     fn serve(&self) {
         let mut look: Option<Look> = None;
+        let mut claims = Claims::new(&self.slots, By::Dispatcher, None);
         let mut signalled = self.waiting.signalled();
         loop {
             let happened = self.sleep(look);
@@ -186,20 +201,31 @@ impl Shared {
                 let is_overdue = since.is_some_and(|since| time >= since + LONGEST);
                 // Who looks from here on finds it.
                 self.slots.are_left();
-                let here = self.waiting.last_here().filter(|_| now != signalled);
-                if let Some(thread) = here {
-                    self.slots.lend(thread, GRACE);
-                }
+                let told = match now == signalled {
+                    false => Told::Program(self.waiting.last_here()),
+                    true => self.tell_elsewhere(&mut claims),
+                };
+                let here = match told {
+                    Told::Program(Some(thread)) => {
+                        self.slots.lend(thread, GRACE);
+                        true
+                    }
+                    Told::Elsewhere(Some(thread)) => {
+                        self.slots.lend_elsewhere(thread, GRACE);
+                        true
+                    }
+                    _ => false,
+                };
                 look = self.slots.is_left().then(|| {
                     // A thread that runs on another processor goes on there.
-                    let tells = now == signalled || here.is_some() || is_overdue;
+                    let tells = told == Told::Nobody || here || is_overdue;
                     if tells {
                         self.tell();
                     }
                     Look {
                         since: since.filter(|_| !tells).unwrap_or(time),
                         wait: FIRST,
-                        counts: here.is_some(),
+                        counts: here,
                     }
                 });
             } else if let Some(was) = look {
@@ -213,6 +239,19 @@ impl Shared {
                 });
             }
             signalled = now;
+        }
+    }
+
+    /// If a thread of another process was current that is attached there: gives it what happened.
+    fn tell_elsewhere(&self, claims: &mut Claims) -> Told {
+        let (numbers, here) = self.waiting.current();
+        let elsewhere = self.slots.elsewhere();
+        let found = elsewhere.and_then(|elsewhere| Some((elsewhere, elsewhere.find(numbers)?)));
+        match found {
+            Some((elsewhere, found)) if claims.relay() && elsewhere.interrupt(found) => {
+                Told::Elsewhere(here.then_some(found.thread))
+            }
+            _ => Told::Nobody,
         }
     }
 

@@ -25,6 +25,7 @@
 //! as you choose: the kernel tells a task's address to no others.
 
 use super::kernel;
+pub(crate) use crate::common::relay::CLIENTS;
 use crate::fork;
 use postern_gates::machine;
 use std::ffi::CStr;
@@ -39,8 +40,6 @@ use std::sync::{Arc, Mutex, Weak};
 const WAITERS: usize = 256;
 /// Threads that can be attached at once.
 const THREADS: u32 = 4096;
-/// Those of one domain, which have numbers below this.
-pub(crate) const CLIENTS: usize = 64;
 
 /// What a waiter and the program tell each other, in a page of both.
 #[repr(C)]
@@ -54,6 +53,10 @@ struct Words {
     who: AtomicU64,
     /// … and on which processor.
     processor: AtomicU64,
+    /// Which thread was current at the last event, attached or not …
+    current: AtomicU64,
+    /// … and on which processor.
+    current_on: AtomicU64,
     /// By client: it was signalled, and has not taken it.
     pending: [AtomicU8; CLIENTS],
 }
@@ -298,6 +301,8 @@ fn wakes(waiters: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32) ->
     const SIGNALLED: i16 = offset_of!(Words, signalled) as i16;
     const WHO: i16 = offset_of!(Words, who) as i16;
     const ON: i16 = offset_of!(Words, processor) as i16;
+    const CURRENT: i16 = offset_of!(Words, current) as i16;
+    const CURRENT_ON: i16 = offset_of!(Words, current_on) as i16;
     const PENDING: i16 = offset_of!(Words, pending) as i16;
     let mut a = Assembler::default();
     a.load(6, 1, 0);
@@ -313,8 +318,11 @@ fn wakes(waiters: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32) ->
     a.call(KTIME);
     a.load(1, 8, UNTIL);
     a.leave_if(AT_LEAST_OF, 0, 1, 0);
-    // Is the current thread one of its domain's?
+    // Is the current thread one of its domain's? If not, it may be another process's.
+    a.call(PROCESSOR);
+    a.store(8, CURRENT_ON, 0);
     a.call(CURRENT_NUMBERS);
+    a.store(8, CURRENT, 0);
     a.store(10, -8, 0);
     a.look_up(attached, -8);
     a.load_half(1, 0, offset_of!(Member, waiter) as i16);
@@ -512,6 +520,14 @@ impl Waiting {
         self.program.words(self.number).signalled.load(SeqCst)
     }
 
+    /// The thread that was current when the waiter was woken last for an event, by the kernel's own
+    /// numbers of process and thread, and whether that was on the calling thread's processor.
+    pub(crate) fn current(&self) -> (u64, bool) {
+        let words = self.program.words(self.number);
+        let here = words.current_on.load(SeqCst) == kernel::processor();
+        (words.current.load(SeqCst), here)
+    }
+
     /// The thread that was signalled last, if it is still attached and nobody is just being, and if
     /// that was on the calling thread's processor.
     pub(crate) fn last_here(&self) -> Option<u32> {
@@ -576,6 +592,13 @@ impl Drop for OfThread<'_> {
 
 /// A thread is known as one that may be interrupted.
 pub(crate) struct AttachedThread(Arc<Waiting>, u64);
+
+impl AttachedThread {
+    /// The kernel's own numbers of process and thread.
+    pub(crate) fn numbers(&self) -> u64 {
+        self.1
+    }
+}
 
 impl Drop for AttachedThread {
     fn drop(&mut self) {

@@ -79,3 +79,9 @@ pub(crate) fn is_ours(thread: u32) -> bool {
         found
     }
 }
+
+/// Sends a signal to a thread of another process, as far as the kernel lets this one.
+pub(crate) fn signal_thread(process: u32, thread: u32, signal: u32) -> bool {
+    // SAFETY: no memory is involved.
+    unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) == 0 }
+}

@@ -12,12 +12,14 @@
 //! descriptor, and only then the slot is free. What an epoll set said of a former generation enters
 //! nothing.
 
-use super::bpf::{CLIENTS, Signals};
+use super::bpf::CLIENTS;
 use super::lent::Lent;
-use postern_gates::upcall::{Claimed, Handled, Mailbox, Sources};
+use super::taking::{Taking, count_of, end_of, signal_of};
+use crate::common::relay;
+use crate::event::elsewhere::Elsewhere;
+use postern_gates::machine;
+use postern_gates::upcall::{Claimed, Handled, Mailbox};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::io::{IoSliceMut, ReadWriteFlags, preadv2};
-use rustix::process::{WaitId, WaitIdOptions, waitid};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
@@ -25,9 +27,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Events that a domain can have at once.
-pub(crate) const EVENTS: usize = 64;
-/// Of events that are found in one look.
-const BATCH: usize = 16;
+pub(crate) const EVENTS: usize = relay::EVENTS;
 
 /// A slot is nobody's.
 const FREE: u64 = 0;
@@ -41,35 +41,6 @@ const PHASE: u64 = 0xff;
 /// One more who uses it.
 const USER: u64 = 1 << 8;
 const USERS: u64 = 0xff_ffff << 8;
-
-/// How what happened is taken from a descriptor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub(crate) enum Taking {
-    /// The data is what it says of itself: `EPOLLIN` and so on.
-    Flags,
-    /// It counts: the data is the number.
-    Count,
-    /// Of a process: how it ended, and what `waitid` says of that in the upper half.
-    End,
-    /// It queues signals: number, and the value in the upper half.
-    Signal,
-    /// It counts, and each one is an event.
-    Each,
-}
-
-impl Taking {
-    fn of(number: u32) -> Taking {
-        let all = [
-            Taking::Flags,
-            Taking::Count,
-            Taking::End,
-            Taking::Signal,
-            Taking::Each,
-        ];
-        all[number as usize % all.len()]
-    }
-}
 
 /// Who calls a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +109,9 @@ pub(crate) struct ClientSlot {
     pub(crate) tid: AtomicU32,
     /// Handlers may change how nice it is.
     pub(crate) niceness: AtomicBool,
-    /// How often it was woken, and has not asked yet.
-    pub(crate) woken: AtomicU32,
+    /// How often it was woken, and has not asked yet; of a common domain that stands where all
+    /// processes have it.
+    woken: AtomicU32,
     pub(crate) mailbox: OnceLock<Arc<Mailbox>>,
 }
 
@@ -151,8 +123,11 @@ pub(crate) struct Slots {
     ended: OwnedFd,
     /// Events have come since somebody looked and found none.
     left: AtomicBool,
-    lent: Lent,
+    /// [`Lent`]
+    lent: AtomicU32,
     slots: [Slot; EVENTS],
+    /// Of a common domain: what other processes have to do with these.
+    elsewhere: Option<Arc<Elsewhere>>,
     pub(crate) clients: [ClientSlot; CLIENTS],
     /// [`crate::fork::process`]
     pub(crate) process: u64,
@@ -160,21 +135,29 @@ pub(crate) struct Slots {
 
 /// In use by whoever has it, until [`Slots::leave`].
 #[derive(Clone, Copy)]
-struct Entered(usize);
+pub(super) struct Entered(pub(super) usize);
 
-fn token(index: usize, generation: u64) -> u64 {
+/// What a look at the set found.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    pub(super) token: u64,
+    pub(super) flags: u32,
+}
+
+pub(super) fn token(index: usize, generation: u64) -> u64 {
     generation << 32 | index as u64
 }
 
 impl Slots {
-    pub(crate) fn new(process: u64) -> std::io::Result<Slots> {
+    pub(crate) fn new(process: u64, elsewhere: Option<Arc<Elsewhere>>) -> std::io::Result<Slots> {
         use rustix::event::{EventfdFlags, eventfd};
         Ok(Slots {
             set: epoll::create(CreateFlags::CLOEXEC)?,
             ended: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             left: AtomicBool::new(false),
-            lent: Lent::default(),
+            lent: AtomicU32::new(0),
             slots: std::array::from_fn(|_| Slot::new()),
+            elsewhere,
             clients: std::array::from_fn(|_| ClientSlot::default()),
             process,
         })
@@ -198,12 +181,101 @@ impl Slots {
     /// Waits until this thread, which has the calling one's priority meanwhile, has looked and
     /// found no more, or for so long.
     pub(crate) fn lend(&self, thread: u32, longest: Duration) {
-        self.lent.lend(thread, longest, || self.is_left());
+        Lent::here(&self.lent).lend(thread, longest, || self.is_left());
     }
 
-    /// Whether nobody has looked, and found no more, since [`Slots::are_left`].
+    /// The same with a thread of another process, which is given events of this one.
+    pub(crate) fn lend_elsewhere(&self, thread: u32, longest: Duration) {
+        if let Some(elsewhere) = &self.elsewhere {
+            let lent = Lent::anywhere(elsewhere.relay.lent());
+            lent.lend(thread, longest, || self.is_left());
+        }
+    }
+
+    /// The calling thread has looked, and found no more.
+    pub(super) fn looked(&self) {
+        self.left.store(false, SeqCst);
+        Lent::here(&self.lent).give_back();
+    }
+
+    /// The same of the events of all processes.
+    pub(super) fn looked_elsewhere(&self) {
+        if let Some(elsewhere) = &self.elsewhere {
+            Lent::anywhere(elsewhere.relay.lent()).give_back();
+        }
+    }
+
+    /// Whether nobody has looked, and found no more, since [`Slots::are_left`], or an event waits
+    /// for a thread of another process.
     pub(crate) fn is_left(&self) -> bool {
-        self.left.load(SeqCst)
+        let waits = |elsewhere: &Arc<Elsewhere>| elsewhere.relay.waits(elsewhere.seat());
+        self.left.load(SeqCst) || self.elsewhere.as_ref().is_some_and(waits)
+    }
+
+    /// What other processes have to do with the events, if it is a common domain's.
+    pub(crate) fn elsewhere(&self) -> Option<&Arc<Elsewhere>> {
+        self.elsewhere.as_ref()
+    }
+
+    /// The number of the first event, and of the first client.
+    pub(crate) fn first(&self) -> u32 {
+        self.elsewhere
+            .as_ref()
+            .map_or(0, |elsewhere| elsewhere.first())
+    }
+
+    /// The place of an event or client with this number, if it is this process's.
+    pub(crate) fn place(&self, number: u32) -> Option<usize> {
+        let place = number.checked_sub(self.first())? as usize;
+        (place < EVENTS).then_some(place)
+    }
+
+    /// How often a client of this process was woken since this was asked last, which is waited for
+    /// so long.
+    pub(crate) fn await_waking(&self, client: usize, longest: Duration) -> u32 {
+        let word = self.woken(client);
+        match word.swap(0, SeqCst) {
+            0 if !longest.is_zero() => {
+                match &self.elsewhere {
+                    None => machine::wait_at_most(word, 0, longest),
+                    Some(_) => machine::wait_at_most_shared(word, 0, longest),
+                }
+                word.swap(0, SeqCst)
+            }
+            times => times,
+        }
+    }
+
+    fn woken(&self, client: usize) -> &AtomicU32 {
+        match &self.elsewhere {
+            Some(elsewhere) => elsewhere.relay.woken(self.first() / EVENTS as u32, client),
+            None => &self.clients[client % CLIENTS].woken,
+        }
+    }
+
+    /// Wakes the client with this number, in whatever process. False: there is none.
+    pub(crate) fn wake(&self, number: u32) -> bool {
+        match &self.elsewhere {
+            Some(elsewhere) => {
+                let (seat, client) = (number / CLIENTS as u32, number as usize % CLIENTS);
+                let is_one = seat < relay::SEATS && elsewhere.relay.is_client(seat, client);
+                if is_one {
+                    let word = elsewhere.relay.woken(seat, client);
+                    word.fetch_add(1, SeqCst);
+                    machine::wake_all_shared(word);
+                }
+                is_one
+            }
+            None => {
+                let client = self.clients.get(number as usize);
+                let client = client.filter(|client| client.tid.load(SeqCst) != 0);
+                if let Some(client) = client {
+                    client.woken.fetch_add(1, SeqCst);
+                    machine::wake_all(&client.woken);
+                }
+                client.is_some()
+            }
+        }
     }
 
     /// Nobody has taken it since the last time that this was asked.
@@ -240,6 +312,7 @@ impl Slots {
             counter.store(0, Relaxed);
         }
         let number = descriptor.map_or(-1, IntoRawFd::into_raw_fd);
+        self.announce(index, Some((offset, priority)));
         slot.descriptor.store(number, SeqCst);
         slot.word.store(generation << 32 | OPEN, SeqCst);
         Some(token(index, generation))
@@ -275,6 +348,9 @@ impl Slots {
             return;
         };
         let slot = &self.slots[entered.0];
+        if !in_child {
+            self.announce(entered.0, None);
+        }
         let word = slot.word.fetch_add(CLOSING - OPEN, SeqCst);
         debug_assert_eq!(word & PHASE, OPEN);
         if let Some(descriptor) = self.descriptor(entered).filter(|_| !in_child) {
@@ -285,7 +361,17 @@ impl Slots {
         self.leave(entered);
     }
 
-    fn enter(&self, token: u64) -> Option<Entered> {
+    /// Tells other processes the handler of an event.
+    fn announce(&self, index: usize, handler: Option<(u32, u8)>) {
+        if let Some(elsewhere) = &self.elsewhere {
+            let export = |(offset, priority)| Some((elsewhere.export(offset)?, priority));
+            let seat = self.first() / EVENTS as u32;
+            let handler = handler.and_then(export);
+            elsewhere.relay.set_handler(seat, index, handler);
+        }
+    }
+
+    pub(super) fn enter(&self, token: u64) -> Option<Entered> {
         let (index, generation) = (token as u32 as usize, token >> 32);
         let word = &self.slots.get(index)?.word;
         let mut now = word.load(SeqCst);
@@ -298,13 +384,14 @@ impl Slots {
         None
     }
 
-    /// The slot with this number, whatever its generation.
-    fn enter_number(&self, number: u32) -> Option<Entered> {
-        let word = self.slots.get(number as usize)?.word.load(SeqCst);
-        self.enter(token(number as usize, word >> 32))
+    /// The slot of the event with this number, whatever its generation: itself, and its token.
+    pub(super) fn enter_number(&self, number: u32) -> Option<(Entered, u64)> {
+        let place = self.place(number)?;
+        let token = token(place, self.slots[place].word.load(SeqCst) >> 32);
+        Some((self.enter(token)?, token))
     }
 
-    fn leave(&self, Entered(index): Entered) {
+    pub(super) fn leave(&self, Entered(index): Entered) {
         let slot = &self.slots[index];
         let before = slot.word.fetch_sub(USER, SeqCst);
         if before & (PHASE | USERS) != CLOSING | USER {
@@ -320,7 +407,7 @@ impl Slots {
         slot.word.store(generation << 32 | FREE, SeqCst);
     }
 
-    fn descriptor(&self, Entered(index): Entered) -> Option<BorrowedFd<'_>> {
+    pub(super) fn descriptor(&self, Entered(index): Entered) -> Option<BorrowedFd<'_>> {
         let number = self.slots[index].descriptor.load(SeqCst);
         // SAFETY: whoever has entered the slot keeps its descriptor open; those that are given this
         // use it before they leave.
@@ -341,13 +428,19 @@ impl Slots {
         if let Some(entered) = self.enter(token) {
             let slot = &self.slots[entered.0];
             slot.priority.store(u32::from(priority), Relaxed);
+            self.announce(entered.0, Some((slot.offset.load(Relaxed), priority)));
             self.leave(entered);
         }
     }
 
-    /// Which handler an event has, and its priority.
+    /// Which handler an event has, of any process, and its priority.
     pub(crate) fn handler(&self, number: u32) -> Option<(u32, u8)> {
-        let entered = self.enter_number(number)?;
+        if self.place(number).is_none() {
+            let elsewhere = self.elsewhere.as_ref()?;
+            let (_, priority) = elsewhere.relay.handler(number)?;
+            return Some((elsewhere.handler(number)?, priority));
+        }
+        let (entered, _) = self.enter_number(number)?;
         let slot = &self.slots[entered.0];
         let found = (slot.offset.load(Relaxed), slot.priority.load(Relaxed) as u8);
         self.leave(entered);
@@ -360,24 +453,44 @@ impl Slots {
         }
     }
 
-    /// Of the event that has this number now.
+    /// Of the event that has this number now, if it is this process's.
     pub(crate) fn count_number(&self, number: u32, what: Count) {
-        self.count(token(number as usize, 0), what, 1);
+        if let Some(place) = self.place(number) {
+            self.count(token(place, 0), what, 1);
+        }
+    }
+
+    /// Counts what other processes have done with this one's events.
+    pub(crate) fn collect(&self) {
+        let Some((elsewhere, seat)) = self.elsewhere.as_ref().and_then(|e| Some((e, e.seat()?)))
+        else {
+            return;
+        };
+        elsewhere.relay.collect(seat, |event, how| {
+            let what = match how {
+                relay::Outcome::Returned => Count::ByCurrent,
+                relay::Outcome::Skipped => Count::Skipped,
+                relay::Outcome::Ended => Count::Faults,
+                relay::Outcome::Dropped => Count::Dropped,
+            };
+            self.count_number(event, what);
+        });
     }
 
     pub(crate) fn counted(&self, token: u64, what: Count) -> u64 {
+        self.collect();
         let slot = self.slots.get(token as u32 as usize);
         slot.map_or(0, |slot| slot.counters[what as usize].load(Relaxed))
     }
 
-    fn priority(&self, token: u64) -> u32 {
+    pub(super) fn priority(&self, token: u64) -> u32 {
         let slot = self.slots.get(token as u32 as usize);
         slot.map_or(0, |slot| slot.priority.load(Relaxed))
     }
 
     /// Takes what happened, unless somebody else has. The slot is in use until the handler was
     /// called.
-    fn take(&self, found: Found) -> Option<Claimed> {
+    pub(super) fn take(&self, found: Found) -> Option<Claimed> {
         let entered = self.enter(found.token)?;
         let slot = &self.slots[entered.0];
         let data = self.descriptor(entered).and_then(|descriptor| {
@@ -400,14 +513,20 @@ impl Slots {
             self.count(found.token, Count::Coalesced, data.saturating_sub(1));
         }
         Some(Claimed {
-            event: entered.0 as u32,
+            event: self.first() + entered.0 as u32,
             data,
             offset: slot.offset.load(Relaxed),
             token: found.token,
         })
     }
 
-    fn handled(&self, token: u64, by: By, how: Handled) {
+    pub(super) fn handled(&self, token: u64, by: By, how: Handled) {
+        self.count_handled(token, by, how);
+        self.leave(Entered(token as u32 as usize));
+    }
+
+    /// The same of one that came by another process's queue, or went there.
+    pub(super) fn count_handled(&self, token: u64, by: By, how: Handled) {
         let what = match (how, by) {
             (Handled::Returned | Handled::Promoted, By::Current) => Count::ByCurrent,
             (Handled::Returned | Handled::Promoted, By::Dispatcher) => Count::ByDispatcher,
@@ -415,11 +534,30 @@ impl Slots {
             (Handled::Ended, _) => Count::Faults,
         };
         self.count(token, what, 1);
-        self.leave(Entered(token as u32 as usize));
+        self.tell_ended(by, how);
+    }
+
+    /// An ordinary thread is to tell how a handler ended in one that was interrupted.
+    pub(super) fn tell_ended(&self, by: By, how: Handled) {
         if how == Handled::Ended && by == By::Current {
-            // An ordinary thread is to tell it.
             let _ = rustix::io::write(&self.ended, &1u64.to_ne_bytes());
         }
+    }
+
+    /// Where the handler of an event is that this process has, by its slot.
+    pub(super) fn offset(&self, Entered(index): Entered) -> u32 {
+        self.slots[index].offset.load(Relaxed)
+    }
+
+    /// What an event in use is waited for.
+    pub(super) fn awaits(&self, Entered(index): Entered) -> EventFlags {
+        EventFlags::from_bits_retain(self.slots[index].awaits.load(Relaxed))
+    }
+
+    /// Whether more may have come with one edge.
+    pub(super) fn queues(&self, token: u64) -> bool {
+        let slot = self.slots.get(token as u32 as usize);
+        slot.is_some_and(|slot| Taking::of(slot.taking.load(Relaxed)) == Taking::Signal)
     }
 }
 
@@ -431,196 +569,6 @@ impl Drop for Slots {
                 // SAFETY: the slot's own, and nobody is left who uses it.
                 drop(unsafe { OwnedFd::from_raw_fd(number) });
             }
-        }
-    }
-}
-
-/// What a counting descriptor has counted, which nobody else gets; `None` for nothing. Whoever has
-/// it, too, may have made it one that waits: so this says for itself that it does not.
-fn count_of(descriptor: BorrowedFd<'_>) -> Option<u64> {
-    let mut bytes = [0; 8];
-    let mut buffers = [IoSliceMut::new(&mut bytes)];
-    // An offset of -1 is the file's own.
-    let read = preadv2(descriptor, &mut buffers, u64::MAX, ReadWriteFlags::NOWAIT);
-    let read = match read {
-        // Timers do not know the flag before Linux 6.10; and nobody else has those.
-        Err(rustix::io::Errno::OPNOTSUPP) => rustix::io::read(descriptor, &mut bytes),
-        read => read,
-    };
-    (read == Ok(8)).then(|| u64::from_ne_bytes(bytes))
-}
-
-/// How a process ended. It stays for whoever has started it.
-fn end_of(descriptor: BorrowedFd<'_>) -> Option<u64> {
-    let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-    let (code, status) = match waitid(WaitId::PidFd(descriptor), how) {
-        Ok(Some(status)) => (
-            status.raw_code(),
-            status.exit_status().or(status.terminating_signal()),
-        ),
-        Ok(None) => return None,
-        // It is no child of this process, or was waited for already: it has ended all the same.
-        Err(_) => (0, None),
-    };
-    Some(u64::from(code as u32) << 32 | u64::from(status.unwrap_or(0) as u32))
-}
-
-/// A signal that was queued.
-fn signal_of(descriptor: BorrowedFd<'_>) -> Option<u64> {
-    /// Of `struct signalfd_siginfo`: its length, and where its `ssi_int` is.
-    const INFO: usize = 128;
-    const VALUE: usize = 44;
-    let mut bytes = [0; INFO];
-    let read = rustix::io::read(descriptor, &mut bytes);
-    let word = |at: usize| {
-        let word = bytes[at..].first_chunk().copied().unwrap_or_default();
-        u64::from(u32::from_ne_bytes(word))
-    };
-    (read == Ok(INFO)).then(|| word(VALUE) << 32 | word(0))
-}
-
-#[derive(Clone, Copy)]
-struct Found {
-    token: u64,
-    flags: u32,
-}
-
-/// One of those who look: a thread that is attached, or the dispatcher.
-pub(crate) struct Claims {
-    slots: Arc<Slots>,
-    by: By,
-    /// Found in the last look and not taken yet: the next one is the last.
-    batch: [Found; BATCH],
-    left: usize,
-    /// By which the kernel's program says that there is something.
-    signals: Option<Signals>,
-}
-
-impl Claims {
-    pub(crate) fn new(slots: &Arc<Slots>, by: By, signals: Option<Signals>) -> Claims {
-        Claims {
-            slots: slots.clone(),
-            by,
-            batch: [Found { token: 0, flags: 0 }; BATCH],
-            left: 0,
-            signals,
-        }
-    }
-
-    /// The dispatcher was told of an event by its own set.
-    pub(crate) fn add(&mut self, token: u64, flags: u32) {
-        if self.left < BATCH {
-            self.batch[self.left] = Found { token, flags };
-            self.left += 1;
-        }
-    }
-
-    /// Looks, without waiting. False if there is nothing.
-    fn look(&mut self) -> bool {
-        let nothing = epoll::Event {
-            flags: EventFlags::empty(),
-            data: EventData::new_u64(0),
-        };
-        let mut found = [nothing; BATCH];
-        let now = rustix::event::Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let many = epoll::wait(&self.slots.set, &mut found, Some(&now)).unwrap_or(0);
-        if many == 0 {
-            self.slots.left.store(false, SeqCst);
-            self.slots.lent.give_back();
-            return false;
-        }
-        // Each priority is read once: it may change meanwhile, and a sort needs one order.
-        let mut keys = [0; BATCH];
-        for (at, event) in found[..many].iter().enumerate() {
-            let (flags, data) = (event.flags, event.data);
-            let one = Found {
-                token: data.u64(),
-                flags: flags.bits(),
-            };
-            let key = self.slots.priority(one.token);
-            let place = keys[..at].partition_point(|&other| other <= key);
-            keys.copy_within(place..at, place + 1);
-            self.batch.copy_within(place..at, place + 1);
-            (keys[place], self.batch[place]) = (key, one);
-        }
-        self.left = many;
-        true
-    }
-}
-
-impl Claims {
-    /// As [`Sources::claim`], of what was found already.
-    pub(crate) fn claim_found(&mut self) -> Option<Claimed> {
-        while self.left > 0 {
-            self.left -= 1;
-            let found = self.batch[self.left];
-            if let Some(claimed) = self.slots.take(found) {
-                let taking = &self.slots.slots[claimed.event as usize].taking;
-                if Taking::of(taking.load(Relaxed)) == Taking::Signal {
-                    // More may be queued, for which there is no other edge.
-                    self.left += 1;
-                }
-                return Some(claimed);
-            }
-        }
-        None
-    }
-}
-
-impl Sources for Claims {
-    fn signalled(&mut self) -> bool {
-        self.signals.as_ref().is_some_and(Signals::taken)
-    }
-
-    fn claim(&mut self) -> Option<Claimed> {
-        loop {
-            let claimed = self.claim_found();
-            if claimed.is_some() || !self.look() {
-                return claimed;
-            }
-        }
-    }
-
-    fn posted(&mut self, event: u32, data: u64) -> Claimed {
-        let entered = self.slots.enter_number(event);
-        let slot = entered.map(|Entered(index)| &self.slots.slots[index]);
-        Claimed {
-            event,
-            data,
-            offset: slot.map_or(u32::MAX, |slot| slot.offset.load(Relaxed)),
-            token: slot.map_or(u64::MAX, |slot| {
-                token(event as usize, slot.word.load(SeqCst) >> 32)
-            }),
-        }
-    }
-
-    fn handled(&mut self, claimed: Claimed, how: Handled) {
-        if claimed.token != u64::MAX {
-            self.slots.handled(claimed.token, self.by, how);
-        }
-    }
-}
-
-impl Drop for Claims {
-    /// What was found and not taken is found again by others.
-    fn drop(&mut self) {
-        if self.slots.process != crate::fork::process() {
-            return;
-        }
-        for found in &self.batch[..self.left] {
-            let Some(entered) = self.slots.enter(found.token) else {
-                continue;
-            };
-            if let Some(descriptor) = self.slots.descriptor(entered) {
-                let awaits = self.slots.slots[entered.0].awaits.load(Relaxed);
-                let flags = EventFlags::from_bits_retain(awaits) | EventFlags::ET;
-                let data = EventData::new_u64(found.token);
-                let _ = epoll::modify(&self.slots.set, descriptor, data, flags);
-            }
-            self.slots.leave(entered);
         }
     }
 }
