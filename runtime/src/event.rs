@@ -31,7 +31,6 @@ use crate::upcall::LONGEST;
 use dispatcher::{Dispatcher, Handler};
 use error::system;
 use pages::Pages;
-use state::EventState;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use trusted::slots::Count;
@@ -93,14 +92,6 @@ impl Domain {
     /// There can be none.
     pub fn way(&self) -> Result<WayInUse, EventError> {
         Ok(Dispatcher::of(&self.0.events)?.way().clone())
-    }
-}
-
-/// Looks at what other processes of a common domain say about their threads.
-pub(crate) fn follow(state: &EventState) {
-    if let Some(dispatcher) = Dispatcher::of_now(state) {
-        dispatcher.slots().collect();
-        dispatcher.follow();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Every running thread of the process executes a serialising instruction; the process is
@@ -112,6 +112,25 @@ pub fn make_real_time(priority: i32) -> bool {
     };
     // SAFETY: the structure is only read; 0 is the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
+}
+
+/// So many words, all 0, that the children which are forked later have in common with this process.
+/// They stay.
+///
+/// # Errors
+/// There is no memory.
+pub fn words_of_all(count: usize) -> Result<&'static [AtomicU64], String> {
+    // SAFETY: new pages of zeros, as atomic words may be, that nobody unmaps.
+    unsafe {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        let bytes = count * size_of::<AtomicU64>();
+        let words = libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0);
+        if words == libc::MAP_FAILED {
+            return Err(format!("mmap: {}", std::io::Error::last_os_error()));
+        }
+        Ok(std::slice::from_raw_parts(words.cast(), count))
+    }
 }
 
 /// A child that does `work` and leaves.

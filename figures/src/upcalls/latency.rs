@@ -1,7 +1,8 @@
 //! How long a timer's expiry takes to its handler, while a thread of this process computes on the
 //! processor, and others want it, too: each way of a domain's events, beside a plain signal to the
 //! thread and a plain thread that waits. The others are processes, or threads that are attached to
-//! the domain as the computing one is: whichever is current is interrupted.
+//! the domain as the computing one is, of this process or each of its own: whichever is current is
+//! interrupted.
 //!
 //! Handlers write down when they run; a control thread on another processor, if there is one,
 //! looks at the notes when the time is over. So who is starved holds up nobody.
@@ -11,11 +12,13 @@ use crate::figure::{Figure, Goal};
 use crate::plot::{Chart, Series};
 use crate::trusted::notice::{FileTimer, SignalTimer, attach, now};
 use crate::trusted::process::{self, Child, Pinned, processor};
-use postern::{Caller, Domain, Event, EventError, Image, Placement, Way, Ways};
-use std::sync::Barrier;
+use postern::{
+    Caller, CommonMemory, Domain, DomainBuilder, Event, EventError, Image, Placement, Way, Ways,
+};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Barrier, LazyLock};
 use std::time::{Duration, Instant};
 
 /// Events of which shares are taken.
@@ -27,6 +30,8 @@ const STARVED: Duration = Duration::from_millis(200);
 const DISTURBERS: [usize; 4] = [0, 1, 16, 64];
 /// Attached threads that disturb: with the computing one as many as can be attached.
 const ATTACHED: [usize; 3] = [1, 16, 63];
+/// Processes of attached threads that disturb.
+const ELSEWHERE: [usize; 3] = [1, 16, 48];
 /// Priority of the real-time disturber: above that of the domains' threads.
 const PRIORITY: i32 = 60;
 /// Seconds after which the kernel ends it, or it ends itself.
@@ -44,6 +49,8 @@ enum Load {
     Attached(usize),
     /// One of them, of real-time priority.
     AttachedRealTime,
+    /// Threads of as many processes, which have the domain in common with this one.
+    Elsewhere(usize),
 }
 
 impl Load {
@@ -52,12 +59,28 @@ impl Load {
     }
 
     fn is_attached(self) -> bool {
-        matches!(self, Load::Attached(_) | Load::AttachedRealTime)
+        !matches!(self, Load::Processes(_) | Load::RealTime)
+    }
+
+    fn processes(self) -> usize {
+        match self {
+            Load::Processes(count) => count,
+            Load::RealTime => 1,
+            Load::Attached(_) | Load::AttachedRealTime | Load::Elsewhere(_) => 0,
+        }
+    }
+
+    /// Others' processes have the domain.
+    fn elsewhere(self) -> usize {
+        match self {
+            Load::Elsewhere(count) => count,
+            _ => 0,
+        }
     }
 
     fn threads(self) -> usize {
         match self {
-            Load::Processes(_) | Load::RealTime => 0,
+            Load::Processes(_) | Load::RealTime | Load::Elsewhere(_) => 0,
             Load::Attached(count) => count,
             Load::AttachedRealTime => 1,
         }
@@ -70,6 +93,7 @@ impl Load {
             Load::RealTime => "fifo".to_owned(),
             Load::Attached(count) => format!("attached-{count}"),
             Load::AttachedRealTime => "attached-fifo".to_owned(),
+            Load::Elsewhere(count) => format!("elsewhere-{count}"),
         }
     }
 
@@ -79,6 +103,9 @@ impl Load {
             Load::RealTime => format!("one process of real-time priority {PRIORITY} computes"),
             Load::Attached(count) => {
                 format!("{count} more threads compute, attached where there is a domain")
+            }
+            Load::Elsewhere(count) => {
+                format!("threads of {count} processes compute, attached where there is a domain")
             }
             Load::AttachedRealTime => format!(
                 "one more thread of real-time priority {PRIORITY} computes, attached where there is a domain"
@@ -120,33 +147,54 @@ const ALL: [(&str, By, &str); 5] = [
     ),
 ];
 
-/// When handlers ran, and how many expiries each was told.
-struct Log {
-    noted: AtomicUsize,
-    notes: [(AtomicU64, AtomicU64); 512],
+/// When handlers ran, and how many expiries each was told, in whatever process: words of all.
+struct Log(&'static [AtomicU64]);
+
+/// Before the notes: how many there are, and how many processes are attached.
+const HEAD: usize = 2;
+const NOTES: usize = 512;
+
+static LOG: LazyLock<Option<Log>> =
+    LazyLock::new(|| process::words_of_all(HEAD + 2 * NOTES).ok().map(Log));
+
+/// In a signal handler, too.
+fn note(count: u64) {
+    if let Some(log) = &*LOG {
+        log.note(count);
+    }
 }
 
-static LOG: Log = Log {
-    noted: AtomicUsize::new(0),
-    notes: [const { (AtomicU64::new(0), AtomicU64::new(0)) }; 512],
-};
-
 impl Log {
-    /// In a signal handler, too.
+    fn get() -> Result<&'static Log, String> {
+        let log = LOG.as_ref();
+        log.ok_or_else(|| "there is no memory for the notes".to_owned())
+    }
+
+    fn attached(&self) -> &AtomicU64 {
+        &self.0[1]
+    }
+
+    fn notes(&self) -> impl Iterator<Item = (&AtomicU64, &AtomicU64)> {
+        self.0[HEAD..]
+            .chunks_exact(2)
+            .map(|note| (&note[0], &note[1]))
+    }
+
     fn note(&self, count: u64) {
         let time = now();
-        let at = self.noted.fetch_add(1, SeqCst);
-        if let Some(note) = self.notes.get(at) {
-            note.1.store(count, Relaxed);
-            note.0.store(time, SeqCst);
+        let at = HEAD + 2 * self.0[0].fetch_add(1, SeqCst) as usize;
+        if let Some([its_time, its_count]) = self.0.get(at..at + 2) {
+            its_count.store(count, Relaxed);
+            its_time.store(time, SeqCst);
         }
     }
 
     fn clear(&self) {
-        for note in &self.notes {
-            note.0.store(0, SeqCst);
+        for (time, _) in self.notes() {
+            time.store(0, SeqCst);
         }
-        self.noted.store(0, SeqCst);
+        self.attached().store(0, SeqCst);
+        self.0[0].store(0, SeqCst);
     }
 
     /// Latencies in seconds of the [`EVENTS`] expiries after `from` of a timer that began at
@@ -155,7 +203,7 @@ impl Log {
         let period = PERIOD.as_nanos() as u64;
         let first = from.saturating_sub(begun) / period + 1;
         let mut times = vec![f64::INFINITY; EVENTS as usize];
-        let notes = self.notes.iter();
+        let notes = self.notes();
         let mut notes: Vec<_> = notes
             .map(|(time, count)| (time.load(SeqCst), count.load(Relaxed)))
             .filter(|note| note.0 != 0)
@@ -183,8 +231,43 @@ struct Disturbers(Vec<Child>);
 
 impl Disturbers {
     fn new(count: usize, processor: usize) -> Result<Disturbers, String> {
-        let one = |_| {
+        Disturbers::with(count, processor, || Ok(()))
+    }
+
+    /// Each attached to the domain that has this memory.
+    fn attached(
+        count: usize,
+        processor: usize,
+        image: &Image,
+        memory: Option<&CommonMemory>,
+    ) -> Result<Disturbers, String> {
+        let log = Log::get()?;
+        let all = Disturbers::with(count, processor, || {
+            let domain = domain(image, memory, Way::Current)?;
+            let client = attach(&domain, TOLD).map_err(|error| error.to_string())?;
+            log.attached().fetch_add(1, SeqCst);
+            Ok((domain, client))
+        })?;
+        let begun = Instant::now();
+        while log.attached().load(SeqCst) < count as u64 {
+            if begun.elapsed() > Duration::from_secs(20) {
+                return Err("processes that attach do not come to an end of it".into());
+            }
+            std::thread::sleep(PERIOD);
+        }
+        Ok(all)
+    }
+
+    fn with<K>(
+        count: usize,
+        processor: usize,
+        begin: impl Fn() -> Result<K, String>,
+    ) -> Result<Disturbers, String> {
+        let one = || {
             Child::new(|| {
+                let Ok(_kept) = begin() else {
+                    return;
+                };
                 let _pinned = Pinned::to(processor);
                 loop {
                     std::hint::spin_loop();
@@ -192,8 +275,8 @@ impl Disturbers {
             })
         };
         let mut all = Disturbers(Vec::new());
-        for number in 0..count {
-            all.0.push(one(number)?);
+        for _ in 0..count {
+            all.0.push(one()?);
         }
         Ok(all)
     }
@@ -207,13 +290,25 @@ impl Drop for Disturbers {
     }
 }
 
+/// What is measured: its events go one way, and its handler notes them.
+fn domain(image: &Image, memory: Option<&CommonMemory>, way: Way) -> Result<Domain, String> {
+    let builder: DomainBuilder = Domain::builder(image).placement(Placement::Cold);
+    let builder = builder.service(TOLD, |_: &Caller<'_>, _: u32, count: u64| note(count));
+    let builder = builder.ways(Ways::only(way));
+    let domain = match memory {
+        Some(memory) => builder.common(memory).grant_to_all(TOLD).build(),
+        None => builder.build(),
+    };
+    domain.map_err(|error| error.to_string())
+}
+
 /// Computes until `over`, attached for the timer's signal or a domain's events; tells when the
 /// timer began, or nothing if the machine does not allow the way. The share of handlers that
 /// returned in this thread.
 fn compute(
     image: &Image,
     by: By,
-    load: Load,
+    (load, memory): (Load, Option<&CommonMemory>),
     over: &AtomicBool,
     ready: &Sender<Option<u64>>,
 ) -> Result<f64, String> {
@@ -234,7 +329,7 @@ fn compute(
     match by {
         By::Signal => {
             let begun = now();
-            let _timer = SignalTimer::new(PERIOD, |count| LOG.note(count))?;
+            let _timer = SignalTimer::new(PERIOD, note)?;
             computing(begun, None);
             Ok(1.0)
         }
@@ -243,19 +338,14 @@ fn compute(
             let mut timer = FileTimer::new(PERIOD)?;
             scope.spawn(move || {
                 while !over.load(Relaxed) {
-                    LOG.note(timer.wait());
+                    note(timer.wait());
                 }
             });
             computing(begun, None);
             Ok(0.0)
         }),
         By::Domain(way) => {
-            let builder = Domain::builder(image).placement(Placement::Cold);
-            let builder = builder.service(TOLD, |_: &Caller<'_>, _: u32, count: u64| {
-                LOG.note(count);
-            });
-            let domain = builder.ways(Ways::only(way)).build();
-            let domain = domain.map_err(|error| error.to_string())?;
+            let domain = domain(image, memory, way)?;
             let client = match attach(&domain, TOLD) {
                 Err(EventError::Way(_)) => {
                     let _ = ready.send(None);
@@ -296,7 +386,11 @@ fn disturb(domain: Option<&Domain>, real_time: bool, all: &Barrier, over: &Atomi
 /// Latencies and the share that interrupted threads handled, while others compute; none where the
 /// machine does not allow it.
 fn measure(image: &Image, by: By, load: Load) -> Result<Option<(Vec<f64>, f64)>, String> {
-    LOG.clear();
+    let log = Log::get()?;
+    log.clear();
+    let memory = (load.elsewhere() != 0).then(|| CommonMemory::new(image));
+    let memory = memory.transpose().map_err(|error| error.to_string())?;
+    let memory = memory.as_ref();
     let place = processor();
     let _off = Pinned::off(place);
     let over = AtomicBool::new(false);
@@ -305,15 +399,11 @@ fn measure(image: &Image, by: By, load: Load) -> Result<Option<(Vec<f64>, f64)>,
         let over = &over;
         let computing = scope.spawn(move || {
             let _pinned = Pinned::to(place);
-            compute(image, by, load, over, &ready)
+            compute(image, by, (load, memory), over, &ready)
         });
         let disturbed = |begun: u64| {
-            let count = match load {
-                Load::Processes(count) => count,
-                Load::RealTime => 1,
-                Load::Attached(_) | Load::AttachedRealTime => 0,
-            };
-            let disturbers = Disturbers::new(count, place)?;
+            let disturbers = Disturbers::new(load.processes(), place)?;
+            let _attached = Disturbers::attached(load.elsewhere(), place, image, memory)?;
             if load.is_real_time()
                 && !disturbers
                     .0
@@ -325,7 +415,7 @@ fn measure(image: &Image, by: By, load: Load) -> Result<Option<(Vec<f64>, f64)>,
             std::thread::sleep(10 * PERIOD);
             let from = now();
             std::thread::sleep(PERIOD * EVENTS as u32 + STARVED);
-            Ok(Some(LOG.latencies(begun, from)))
+            Ok(Some(log.latencies(begun, from)))
         };
         // An error before the timer is there hangs up.
         let measured: Result<_, String> = match begins.recv() {
@@ -345,9 +435,13 @@ pub fn figures(image: &Image) -> Result<Vec<Figure>, String> {
     let loads = DISTURBERS.map(Load::Processes).into_iter();
     let loads = loads.chain([Load::RealTime]);
     let loads = loads.chain(ATTACHED.map(Load::Attached));
+    let loads = loads.chain(ELSEWHERE.map(Load::Elsewhere));
     for load in loads.chain([Load::AttachedRealTime]) {
         let mut base = None;
-        for (name, by, what) in ALL {
+        // Whoever computes elsewhere computes for the others' sake only.
+        let measured =
+            |by| load.elsewhere() == 0 || matches!(by, By::Signal | By::Domain(Way::Current));
+        for (name, by, what) in ALL.into_iter().filter(|&(_, by, _)| measured(by)) {
             if let Some((times, own)) = measure(image, by, load)? {
                 figures.extend(rows((name, by, what), load, &times, own, &mut base));
             } else if load.is_real_time() {
@@ -419,14 +513,25 @@ fn flat(figures: &[Figure]) -> Vec<Figure> {
         found.map(|figure| figure.value)
     };
     let mut flat = Vec::new();
-    for share in ["median", "90"] {
+    let loads = [
+        (Load::Attached(16), "flat", "16 more compute"),
+        (
+            Load::Elsewhere(16),
+            "flat-elsewhere",
+            "16 more compute, each in a process of its own",
+        ),
+    ];
+    let loads = loads.into_iter();
+    for (load, name, while_what, share) in
+        loads.flat_map(|(load, name, what)| ["median", "90"].map(|share| (load, name, what, share)))
+    {
         let alone = value(Load::Processes(0), share);
-        if let Some((alone, disturbed)) = alone.zip(value(Load::Attached(16), share)) {
+        if let Some((alone, disturbed)) = alone.zip(value(load, share)) {
             let how = format!(
                 "{share} of {EVENTS}: from a timer's expiry to the handler in whichever attached \
-                 thread runs, while 16 more compute, over one alone"
+                 thread runs, while {while_what}, over one alone"
             );
-            let figure = Figure::plain(format!("upcalls.flat.{share}"), disturbed, "us", how);
+            let figure = Figure::plain(format!("upcalls.{name}.{share}"), disturbed, "us", how);
             let figure = figure.against(alone);
             flat.push(match share {
                 "median" => figure.goal(Goal::RatioAtMost(FLAT)),
@@ -464,9 +569,13 @@ pub fn charts(figures: &[Figure]) -> Vec<Chart> {
                 .map(|(name, _, what)| line(name, what, &processes))
                 .into();
             let attached = ATTACHED.map(|count| (count, Load::Attached(count)));
-            let attached = [&[(0, Load::Processes(0))], &attached[..]].concat();
+            let elsewhere = ELSEWHERE.map(|count| (count, Load::Elsewhere(count)));
             let what = "whichever thread runs, where those that disturb are attached";
-            lines.push(line("current", what, &attached));
+            let of_processes = "the same, each in a process of its own";
+            for (what, loads) in [(what, attached), (of_processes, elsewhere)] {
+                let loads = [&[(0, Load::Processes(0))], &loads[..]].concat();
+                lines.push(line("current", what, &loads));
+            }
             Chart {
                 name: format!("upcalls-{share}"),
                 title: title.into(),
@@ -484,15 +593,13 @@ mod tests {
 
     #[test]
     fn each_expiry_has_its_own_latency() {
-        let log = Log {
-            noted: AtomicUsize::new(0),
-            notes: [const { (AtomicU64::new(0), AtomicU64::new(0)) }; 512],
-        };
+        let log = Log(process::words_of_all(HEAD + 2 * NOTES).unwrap());
         let (begun, period) = (1_000, PERIOD.as_nanos() as u64);
         // Two on time, one before the time that counts; then two at once, the later one on time.
         for (at, (expiry, count)) in [(1, 1), (2, 1), (4, 2)].into_iter().enumerate() {
-            log.notes[at].1.store(count, Relaxed);
-            log.notes[at].0.store(begun + expiry * period, SeqCst);
+            let (time, its_count) = log.notes().nth(at).unwrap();
+            its_count.store(count, Relaxed);
+            time.store(begun + expiry * period, SeqCst);
         }
         let times = log.latencies(begun, begun + period);
         assert_eq!(times.len(), EVENTS as usize);

@@ -4,7 +4,7 @@
 //! They keep neither the domain nor its seat; so they end soon after the domain, and have nothing
 //! that anybody waits for.
 
-use super::header::SEATS;
+use super::header::{Member, SEATS};
 use super::memory::Memory;
 use postern_gates::machine;
 use postern_gates::mask::SignalsBlocked;
@@ -21,13 +21,6 @@ use std::time::Duration;
 /// A look is taken as often, though nothing was told: at seats whose processes cannot be watched,
 /// or have gone without an end, by `execve`.
 const LONGEST: Duration = Duration::from_secs(1);
-
-/// A process that has a seat, or had it: when its end is told, the seat may be another's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Member {
-    pub(crate) seat: u32,
-    pub(crate) pid: u32,
-}
 
 /// What the threads ask; each returns false when the domain is gone.
 pub(crate) struct Looks<L, D> {

@@ -60,6 +60,13 @@ const FIRST_SEAT: usize = 64;
 const SEAT: usize = 4;
 const _: () = assert!(FIRST_SEAT + SEATS as usize * SEAT <= PAGE_WORDS);
 
+/// A process that has a seat, or had it: when its end is told, the seat may be another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Member {
+    pub(crate) seat: u32,
+    pub(crate) pid: u32,
+}
+
 /// What all processes agree on about the domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

@@ -9,8 +9,7 @@
 //!   holds its lock.
 //! - One lock more is the *turn*: of whoever attaches, starts or resets the domain.
 
-use super::follower::Member;
-use super::header::{CommonLayout, CommonPhase, Header, SEATS, Why};
+use super::header::{CommonLayout, CommonPhase, Header, Member, SEATS, Why};
 use crate::error::CommonError;
 use crate::fork;
 use crate::image::ImageInner;

@@ -14,11 +14,9 @@
 //! changed, or the leader has lost the turn.
 
 use super::{Busy, DomainInner};
-use crate::common::follower::Member;
-use crate::common::header::{CommonPhase, Header, SEATS, Why};
+use crate::common::header::{CommonPhase, Header, Member, SEATS, Why};
 use crate::common::ledger::CommonTally;
 use crate::common::memory::{Seat, TurnOf};
-use crate::event;
 use crate::sandbox_threads;
 use postern_gates::lifecycle::Phase;
 use postern_gates::outcome;
@@ -143,7 +141,7 @@ impl DomainInner {
         let life = self.restarts.life();
         seat.bury_dead();
         self.publish();
-        event::follow(&self.events);
+        self.events.follow();
         let header = seat.header();
         match header.phase() {
             CommonPhase::Poisoned => self.poison_here(life),

@@ -48,7 +48,9 @@ impl DomainInner {
             return Ok(());
         };
         let header = seat.header();
-        let elsewhere = Elsewhere::new(seat.memory(), seat.number(), &self.image.tables);
+        let handler = <fn(u32, u64) as FuncType>::signature();
+        let tables = &self.image.tables;
+        let elsewhere = Elsewhere::new(seat.memory(), seat.number(), tables, &handler);
         self.events.set_elsewhere(elsewhere);
         if header.phase() == CommonPhase::New {
             header.set_phase(CommonPhase::Constructing);

@@ -94,7 +94,6 @@ impl Dispatcher {
         };
         let handlers = handlers.downcast::<Handlers>().unwrap_or_else(|_| none());
         let made = Arc::new(Dispatcher::begin(slots, handlers, state.ways)?);
-        made.follow();
         let mut place = fork::lock(&state.dispatcher);
         if let Some(other) = Dispatcher::present(&place) {
             // Another thread was faster.
@@ -103,6 +102,14 @@ impl Dispatcher {
         }
         let shown: Arc<dyn Any + Send + Sync> = made.clone();
         *place = Some(Arc::downgrade(&shown));
+        drop(place);
+        let follower = Arc::downgrade(&made);
+        *fork::lock(&state.follower) = Some(Arc::new(move || {
+            if let Some(dispatcher) = follower.upgrade() {
+                dispatcher.follow();
+            }
+        }));
+        made.follow();
         Ok(made)
     }
 
@@ -111,16 +118,12 @@ impl Dispatcher {
         found.and_then(|found| found.downcast::<Dispatcher>().ok())
     }
 
-    /// The domain's, if there is one.
-    pub(super) fn of_now(state: &EventState) -> Option<Arc<Dispatcher>> {
-        Dispatcher::present(&fork::lock(&state.dispatcher))
-    }
-
-    /// Looks which threads of other processes are attached.
-    pub(super) fn follow(&self) {
+    /// Looks which threads of other processes are attached, and what became of events there.
+    fn follow(&self) {
         let Some(elsewhere) = self.shared.slots.elsewhere() else {
             return;
         };
+        self.shared.slots.collect();
         let attached = fork::lock(&self.shared.attached);
         let any = elsewhere.look();
         let before = self.shared.elsewhere.swap(any, SeqCst);

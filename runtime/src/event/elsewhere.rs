@@ -7,20 +7,19 @@
 //! processor. The thread, in its own process, takes the event and calls the handler, with what its
 //! own host allows handlers. What nobody has taken in time the dispatcher takes back.
 //!
-//! **Whom it signals.** A signal that nobody expects ends a process. So a thread is only told if its
-//! process has the domain's memory mapped and catches the signal that it says, both by the kernel's
-//! word (`/proc`), and still has its seat, by a lock. Which of its threads the number is, the
-//! process says itself; one that is not attached takes the signal for a stray.
+//! **Whom it signals.** A signal that nobody expects ends a process. So a thread is only told if
+//! its process has the domain's memory mapped and catches the signal that it says, both by the
+//! kernel's word (`/proc`), and still has its seat, by a lock. Which of its threads the number is,
+//! the process says itself; one that is not attached takes the signal for a stray.
 
 use super::trusted::kernel;
-use crate::call::FuncType;
 use crate::common::memory::Memory;
 use crate::common::relay::{Attached, EVENTS, Outcome, Relay, SEATS, Taken};
 use crate::fork;
 use crate::signature;
 use postern_gates::upcall::Handled;
 use postern_gates::{machine, signal};
-use postern_image::ImageTables;
+use postern_image::{ImageTables, Signature};
 use rustix::fs::{fstat, major, minor};
 use std::fs::read_to_string;
 use std::sync::Arc;
@@ -41,12 +40,16 @@ pub(crate) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// Of the process with this seat.
-    pub(crate) fn new(memory: &Arc<Memory>, seat: u32, tables: &ImageTables) -> Elsewhere {
-        let wanted = <fn(u32, u64) as FuncType>::signature();
+    /// Of the process with this seat; handlers have this type.
+    pub(crate) fn new(
+        memory: &Arc<Memory>,
+        seat: u32,
+        tables: &ImageTables,
+        wanted: &Signature,
+    ) -> Elsewhere {
         let handler = |export: &postern_image::ExportOwned| {
             let found = export.signature.filter(|found| {
-                let agrees = signature::agrees(&export.name, Some(*found), &wanted);
+                let agrees = signature::agrees(&export.name, Some(*found), wanted);
                 agrees.is_ok()
             });
             found.map(|_| export.offset)
@@ -215,5 +218,66 @@ impl Drop for AttachedElsewhere {
             self.0.relay.detach(seat, self.1);
             self.0.memory.header.tell();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::CommonMemory;
+    use crate::sample;
+    use std::process::{Command, Stdio};
+
+    /// Whatever stands in the memory, only a process is signalled that has it and expects the
+    /// signal.
+    #[test]
+    fn a_process_that_expects_no_signal_gets_none() {
+        const NUMBERS: u64 = 77 << 32 | 78;
+        let image = sample::image("void on(unsigned event, unsigned long data) {} int n;");
+        let memory = CommonMemory::new(&image).unwrap().0;
+        let sit = || memory.turn().unwrap().sit().unwrap().0;
+        let (own, other) = (sit(), sit());
+        let wanted = <fn(u32, u64) as crate::FuncType>::signature();
+        let elsewhere = Elsewhere::new(&memory, own.number(), &image.0.tables, &wanted);
+        let exports = &image.0.tables.exports;
+        let handler = exports.iter().find(|export| &*export.name == "on").unwrap();
+        assert!(elsewhere.export(handler.offset).is_some());
+        // Whose threads are attached catches it.
+        let domain = sample::domain("int n;").build().unwrap();
+        let _client = domain.attach().unwrap();
+        let caught = signal::upcall_signal();
+        assert!(caught > 0);
+        let says = |process: u32, signal: i32| {
+            let namespace = machine::process_namespace();
+            memory.header.set_pid(other.number(), process, namespace);
+            elsewhere.relay.set_signal(other.number(), signal as u32);
+            elsewhere.relay.attach(other.number(), 0, NUMBERS, process);
+            (elsewhere.look(), elsewhere.find(NUMBERS).is_some())
+        };
+        let own_process = std::process::id();
+        assert_eq!(says(own_process, caught), (true, true));
+        for signal in [0, -1, 65, libc::SIGRTMAX() - 1, i32::MAX] {
+            assert_eq!(says(own_process, signal), (false, false), "{signal}");
+        }
+        // One that catches it and has no such memory, and numbers of none.
+        let script = format!("trap : {caught}; echo; read line");
+        let mut shell = Command::new("sh")
+            .args(["-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = [0];
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut ready).unwrap();
+        for process in [shell.id(), 0, u32::MAX] {
+            assert_eq!(says(process, caught), (false, false));
+        }
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        // One that has left its seat, whatever is still written there.
+        assert_eq!(says(own_process, caught), (true, true));
+        drop(other);
+        let found = elsewhere.find(NUMBERS);
+        assert_eq!(found, None);
     }
 }

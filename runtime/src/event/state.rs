@@ -8,6 +8,8 @@ use crate::share::watch::Watch;
 use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+pub(super) type Follower = Arc<dyn Fn() + Send + Sync>;
+
 /// Of one domain. What its services do for handlers finds it, too.
 #[derive(Default)]
 pub(crate) struct EventState {
@@ -18,6 +20,8 @@ pub(crate) struct EventState {
     elsewhere: OnceLock<Arc<Elsewhere>>,
     /// A `Dispatcher`.
     pub(super) dispatcher: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
+    /// What its dispatcher does when another process has told something.
+    pub(super) follower: Mutex<Option<Follower>>,
     /// The `Handlers` of its dispatchers.
     pub(super) handlers: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// Areas whose missing pages it fills.
@@ -35,6 +39,14 @@ impl EventState {
     /// It is a common domain's.
     pub(crate) fn set_elsewhere(&self, elsewhere: Elsewhere) {
         let _ = self.elsewhere.set(Arc::new(elsewhere));
+    }
+
+    /// Another process that has the domain in common has told something.
+    pub(crate) fn follow(&self) {
+        let follower = fork::lock(&self.follower).clone();
+        if let Some(follower) = follower {
+            follower();
+        }
     }
 
     /// Its events and clients, if it has any. Signal handlers may call it.

@@ -143,8 +143,8 @@ impl Claims {
         }
     }
 
-    /// Has this process's events wait for a thread of another one, as many as there are and there is
-    /// room for. False: none.
+    /// Has this process's events wait for a thread of another one, as many as there is room for.
+    /// False: there is none.
     pub(crate) fn relay(&mut self) -> bool {
         let slots = self.slots.clone();
         let Some(elsewhere) = slots.elsewhere() else {
