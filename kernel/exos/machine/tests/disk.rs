@@ -166,7 +166,7 @@ fn c_has_the_disks_files() {
         .files
         .extend(programs::make(&tests).expect("they compile"));
     let image = guest.image(16);
-    let said = guest.says("mkdir /work && served /work there && echo well", &image);
+    let said = guest.says("mkdir /jobs && served /jobs there && echo well", &image);
     assert!(
         said.lines().any(|line| line == "well") && !said.contains("FAILED"),
         "{said}"

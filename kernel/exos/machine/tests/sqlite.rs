@@ -137,7 +137,7 @@ fn lines(text: &str) -> Vec<&str> {
 
 /// A row is committed; then the machine stops in the middle of a transaction, whose pages are on
 /// the disk in part.
-const FIRST_CUT: &str = r#"cd /work
+const FIRST_CUT: &str = r#"cd /jobs
 sqlite3 power.db "create table t(x integer primary key, y text); create index i on t(y);
 	with recursive n(x) as (select 1 union all select x + 1 from n where x < 3000)
 	insert into t select x, hex(x * 77) || 'some text to fill pages' from n"
@@ -149,7 +149,7 @@ sqlite3 power.db 'pragma cache_size = 10; begin; update t set y = x || y; delete
 
 /// The transaction is undone; another row is committed, and the power goes at once. Otherwise than
 /// by `extra`, SQLite does not wait until the journal's removal is on the disk.
-const SECOND_CUT: &str = r#"cd /work
+const SECOND_CUT: &str = r#"cd /jobs
 [ -s power.db-journal ] && echo there is a journal
 cmp -s power.db before.db || echo pages were written
 sqlite3 power.db 'pragma integrity_check; select count(*) from t'
@@ -159,7 +159,7 @@ sqlite3 rows.db 'pragma synchronous = extra; insert into t values (2)' && echo c
 sleep 1000
 "#;
 
-const AFTER: &str = r#"cd /work
+const AFTER: &str = r#"cd /jobs
 cmp -s power.db before.db && echo the file is as before
 sqlite3 rows.db 'pragma integrity_check; select x from t'
 "#;
@@ -187,10 +187,10 @@ fn a_database_is_the_same_as_on_the_host() {
     let guest = Guest::new(&all);
     // A service may be later than the shell.
     let memory = "until cd /tmp 2>/dev/null; do sleep 0.2; done\n. /bin/database.sh\n";
-    let disk = "until mkdir /work 2>/dev/null; do sleep 0.2; done\ncd /work\n. /bin/database.sh\n";
+    let disk = "until mkdir /jobs 2>/dev/null; do sleep 0.2; done\ncd /jobs\n. /bin/database.sh\n";
     assert_eq!(lines(&guest.says(memory)), lines(&first));
     assert_eq!(lines(&guest.says(disk)), lines(&first));
-    let after_a_boot = "until cd /work 2>/dev/null; do sleep 0.2; done\n. /bin/database-again.sh\n";
+    let after_a_boot = "until cd /jobs 2>/dev/null; do sleep 0.2; done\n. /bin/database-again.sh\n";
     assert_eq!(lines(&guest.says(after_a_boot)), lines(&again));
 
     assert!(said(&guest.run(FIRST_CUT)).contains("cut"));
