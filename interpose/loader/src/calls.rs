@@ -8,6 +8,7 @@ use crate::filters;
 use crate::memory;
 use crate::place::heap;
 use crate::signals;
+use crate::sites;
 use crate::stubs::{self, Kind};
 use crate::system::{self, error, number};
 use crate::thread::Block;
@@ -21,7 +22,13 @@ pub fn serve(call: &mut Call<'_>) {
         arguments: call.arguments(),
         result: 0,
     };
-    match agent::ask(Block::mine(), asked) {
+    let verdict = agent::ask(Block::mine(), asked);
+    decided(call, verdict);
+}
+
+/// A call of which the agent has said this.
+pub fn decided(call: &mut Call<'_>, verdict: Verdict) {
+    match verdict {
         Verdict::Answer(result) => call.answer(result),
         Verdict::Pass(made) => {
             call.number = made.number;
@@ -71,6 +78,29 @@ fn make(call: &mut Call<'_>, words: [u64; 6]) {
         _ => pass(call, words, Kind::Plain),
     }
 }
+
+/// Whether a call may be one of those that [`make`] does not pass as they are.
+pub fn is_special(number: u64, [a, b, _, d, e, f]: [u64; 6]) -> bool {
+    match number {
+        number::CLONE | number::CLONE3 | number::FORK | number::VFORK => true,
+        number::EXECVE | number::EXECVEAT | number::EXIT | number::RT_SIGRETURN => true,
+        number::RT_SIGACTION | number::RT_SIGPROCMASK | number::RT_SIGSUSPEND => true,
+        number::BRK | number::PRCTL | number::ARCH_PRCTL | number::SECCOMP => true,
+        number::PTRACE | number::IO_URING_SETUP | number::CLOSE_RANGE => true,
+        number::READLINK | number::READLINKAT | number::OPEN | number::OPENAT => true,
+        number::PPOLL => d != 0,
+        number::EPOLL_PWAIT | number::EPOLL_PWAIT2 => e != 0,
+        number::PSELECT6 => f != 0,
+        number::CLOSE => descriptors::is_own(a),
+        number::DUP2 | number::DUP3 => descriptors::is_own(b),
+        number::FCNTL | number::IOCTL => descriptors::is_flagged(number, a, b),
+        // Of x32, or no call.
+        _ => number > LAST,
+    }
+}
+
+/// Above the kernel's numbers.
+const LAST: u64 = 4096;
 
 /// Requests of `ptrace` by which one process begins to trace another.
 const TRACE_ME: u64 = 0;
@@ -142,6 +172,7 @@ fn thread(call: &mut Call<'_>, flags: u64, has_stack: bool, words: [u64; 6]) {
     let Some(block) = Block::take() else {
         return call.answer(error::ENOMEM);
     };
+    sites::threads();
     let registers = &mut call.context.registers;
     block.begin.store(registers.rip, SeqCst);
     block.ninth.store(registers.r9, SeqCst);
@@ -183,8 +214,10 @@ fn clone3(call: &mut Call<'_>, words: [u64; 6]) {
 fn fork(call: &mut Call<'_>, words: [u64; 6], stack: u64) {
     let block = Block::mine();
     memory::hold();
+    sites::hold();
     // SAFETY: the words name no stack.
     let (result, base) = unsafe { trap::fork(call.number, words) };
+    sites::release();
     memory::release();
     if result == 0 {
         if base != block.address() {

@@ -5,7 +5,7 @@
 //! they are known to others.
 
 use crate::system::{self, map, protection};
-use crate::{faults, trap};
+use crate::{deferred, trap};
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// Where the kernel lets calls pass: the loader and its stubs.
@@ -33,6 +33,8 @@ pub enum Kind {
     Guest = 1,
     /// A handler of the program's for faults, in front of which it is seen whose fault it is.
     Fault = 2,
+    /// One for other signals.
+    Signal = 3,
 }
 
 /// Makes room for them. False if there is none.
@@ -93,7 +95,7 @@ fn make(back: u64, kind: Kind) -> Option<u64> {
             code[..8].copy_from_slice(&[0x0f, 0x05, 0xff, 0x25, 0, 0, 0, 0]);
             code[8..16].copy_from_slice(&back.to_le_bytes());
         }
-        Kind::Fault => {}
+        Kind::Fault | Kind::Signal => {}
         Kind::Guest => {
             // syscall; test rax, rax; je 1f; jmp [rip + 19]; 1: mov r11, [rip + 12];
             // jmp [rip + 14]; back; child
@@ -105,12 +107,12 @@ fn make(back: u64, kind: Kind) -> Option<u64> {
             code[40..48].copy_from_slice(&trap::guest().to_le_bytes());
         }
     }
-    if kind == Kind::Fault {
+    if let Kind::Fault | Kind::Signal = kind {
         // mov r11, handler; jmp [rip]; entry
         code[..2].copy_from_slice(&[0x49, 0xbb]);
         code[HANDLER..HANDLER + 8].copy_from_slice(&back.to_le_bytes());
         code[10..16].copy_from_slice(&[0xff, 0x25, 0, 0, 0, 0]);
-        code[16..24].copy_from_slice(&faults::entry().to_le_bytes());
+        code[16..24].copy_from_slice(&deferred::entry(kind).to_le_bytes());
     }
     // SAFETY: room that was just taken, and that nobody else knows.
     unsafe { core::ptr::copy_nonoverlapping(code.as_ptr(), at as *mut u8, SIZE as usize) };

@@ -33,8 +33,43 @@ pub struct Block {
     next: AtomicPtr<Block>,
     /// Which data stack of the agent's the thread has, and one more; 0 is none.
     place: AtomicU32,
+    /// What the dispatcher ([`crate::fast`]) is doing with a call of the thread's.
+    pub call: Dispatched,
     /// What was prepared for the last program that it was to become ([`crate::exec`]), or 0.
     pub prepared: AtomicU64,
+}
+
+/// A call that comes by the dispatcher.
+#[repr(C)]
+pub struct Dispatched {
+    /// 1 while it is looked at, up to where the program goes on or the kernel stops the call:
+    /// signals are put off then ([`crate::deferred`]).
+    pub inside: AtomicU32,
+    /// 1: one was, and all are blocked until the call comes the slow way.
+    pub deferred: AtomicU32,
+    /// The program's mask of signals then.
+    pub mask: AtomicU64,
+    /// What the agent has said of the call that comes the slow way now: one of
+    /// [`crate::fast::SAID`].
+    pub said: AtomicU32,
+    /// The program's stack pointer.
+    pub stack: AtomicU64,
+    /// With that: the call's number, arguments and result.
+    pub words: [AtomicU64; 8],
+}
+
+impl Dispatched {
+    /// No call.
+    const fn none() -> Dispatched {
+        Dispatched {
+            inside: AtomicU32::new(0),
+            deferred: AtomicU32::new(0),
+            mask: AtomicU64::new(0),
+            said: AtomicU32::new(0),
+            stack: AtomicU64::new(0),
+            words: [const { AtomicU64::new(0) }; 8],
+        }
+    }
 }
 
 /// Offsets for assembly.
@@ -44,6 +79,11 @@ pub const BEGIN: usize = offset_of!(Block, begin);
 pub const NINTH: usize = offset_of!(Block, ninth);
 pub const SELECTOR: usize = offset_of!(Block, selector);
 pub const THREAD: usize = offset_of!(Block, thread);
+pub const INSIDE: usize = offset_of!(Block, call.inside);
+pub const DEFERRED: usize = offset_of!(Block, call.deferred);
+pub const SAID: usize = offset_of!(Block, call.said);
+pub const PROGRAM_STACK: usize = offset_of!(Block, call.stack);
+pub const FIRST_WORD: usize = offset_of!(Block, call.words);
 
 /// The kernel blocks calls that come from elsewhere than the loader's text.
 const BLOCKED: u64 = 1;
@@ -111,6 +151,7 @@ impl Block {
                 thread: AtomicU32::new(STARTING),
                 next: AtomicPtr::new(core::ptr::null_mut()),
                 place: AtomicU32::new(0),
+                call: Dispatched::none(),
                 prepared: AtomicU64::new(0),
             });
         }

@@ -8,12 +8,13 @@ use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::arch::asm;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
 use postern_gates::block::{Block, Terms};
 use postern_gates::callee::ServiceTable;
 use postern_gates::enter;
 use postern_gates::entry::{Entry, Manner};
-use postern_gates::gate::STATUS_OK;
+use postern_gates::gate::{FACT_GS, FACT_X87, FACT_XMM, FACT_YMM, STATUS_OK};
 use postern_gates::text::{Text, TextError};
 use postern_gates::window::Window;
 use postern_image::{ImageFile, ImageTables, Signature};
@@ -176,11 +177,30 @@ impl Agent {
         unsafe { from.read_volatile() }
     }
 
-    /// Asks, on the calling thread.
+    /// Asks, on the calling thread. Vector registers are as they were, unless the agent's text has
+    /// instructions of theirs.
     pub fn call(&self, record: u32) -> Option<u64> {
-        let arguments = [record.into(), 0, 0, 0, 0, 0];
-        let returned = enter::all(&self.entry, arguments, [0; 8], &[]);
-        (returned.status == STATUS_OK).then_some(returned.integer & 0xffff_ffff)
+        let (integer, status): (u64, u32);
+        // SAFETY: an entry begins with its gate, which keeps what C's convention has it keep; all
+        // six registers for integers are set, and no others are arguments.
+        unsafe {
+            asm!(
+                "call qword ptr [rax]",
+                inout("rax") &raw const self.entry => integer,
+                inout("rdi") u64::from(record) => _,
+                inout("rsi") 0u64 => _, inout("rdx") 0u64 => _, inout("rcx") 0u64 => _,
+                inout("r8") 0u64 => _, inout("r9") 0u64 => _,
+                lateout("r10") _, lateout("r11") status,
+            );
+        }
+        (status == STATUS_OK).then_some(integer & 0xffff_ffff)
+    }
+
+    /// What of the processor's state that its gates do not keep its text has instructions for:
+    /// vector registers. `None`: more than their lower halves.
+    pub fn uses_vectors(&self) -> Option<bool> {
+        let facts = self.entry.control().facts();
+        (facts & (FACT_YMM | FACT_X87 | FACT_GS) == 0).then_some(facts & FACT_XMM != 0)
     }
 
     /// Runs a function without arguments. Whether it returned.

@@ -1,0 +1,233 @@
+//! The dispatcher: calls that come from sites that were rewritten ([`crate::sites`]), without the
+//! kernel.
+//!
+//! It takes the thread's block, stack and base of fs as the signal's handler does, asks the agent,
+//! and goes on to where the call passes, or behind it. All that is not the common case comes the
+//! *slow way*: from the near stub's `syscall`, which the kernel stops. If the agent has been asked,
+//! what it said is found there.
+
+use crate::agent::{self, Asked, Verdict};
+use crate::calls;
+use crate::near;
+use crate::thread::{Block, DEFERRED, FIRST_WORD, INSIDE, PROGRAM_STACK, SAID, STACK_TOP};
+use core::arch::global_asm;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+/// What the agent has said of a call that comes the slow way.
+pub mod said {
+    /// It passes with the words that it has; its number is kept.
+    pub const AS_IT_IS: u32 = 1;
+    /// It has a result, which is kept.
+    pub const RESULT: u32 = 2;
+    /// It passes with the words that are kept.
+    pub const WORDS: u32 = 3;
+}
+
+/// What becomes of a call, for assembly.
+const PASSES: u64 = 0;
+const ANSWERED: u64 = 1;
+/// The slow way: the agent was asked, or not yet.
+const ASKED: u64 = 2;
+const NOT_ASKED: u64 = 3;
+
+/// What the dispatcher has put on its stack.
+#[repr(C)]
+struct Saved {
+    program_fs: u64,
+    rax: u64,
+    r9: u64,
+    r8: u64,
+    r10: u64,
+    rdx: u64,
+    rsi: u64,
+    rdi: u64,
+    record: u64,
+    flags: u64,
+}
+
+/// Whether the agent's text has instructions for vector registers: then the program's are kept.
+#[unsafe(no_mangle)]
+static INTERPOSE_VECTORS: AtomicU32 = AtomicU32::new(0);
+
+/// Before the first site is rewritten.
+pub fn begin(vectors: bool) {
+    INTERPOSE_VECTORS.store(vectors.into(), SeqCst);
+}
+
+global_asm!(
+    ".macro VECTORS direction",
+    "cmp dword ptr [rip + INTERPOSE_VECTORS], 0",
+    "je 7f",
+    ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
+    ".ifc \\direction, keep",
+    "movaps [rsp + 16 * \\n], xmm\\n",
+    ".else",
+    "movaps xmm\\n, [rsp + 16 * \\n]",
+    ".endif",
+    ".endr",
+    "7:",
+    ".endm",
+    ".macro BACK_TO_PROGRAM",
+    "mov rcx, fs:[0]",
+    "wrgsbase rcx",
+    "pop rcx",
+    "wrfsbase rcx",
+    "pop rax",
+    "pop r9",
+    "pop r8",
+    "pop r10",
+    "pop rdx",
+    "pop rsi",
+    "pop rdi",
+    "pop r11",
+    "popfq",
+    "mov rsp, gs:[{PROGRAM_STACK}]",
+    ".endm",
+    // r11 = the near stub's record; rcx is free, all others are the program's. From here on signals
+    // are put off, until INSIDE is 0 again: what is before and behind that is all the program's.
+    ".p2align 6",
+    ".globl interpose_fast",
+    "interpose_fast:",
+    "mov dword ptr gs:[{INSIDE}], 1",
+    "mov gs:[{PROGRAM_STACK}], rsp",
+    "mov rsp, gs:[{STACK}]",
+    "pushfq",
+    "push r11",
+    "push rdi",
+    "push rsi",
+    "push rdx",
+    "push r10",
+    "push r8",
+    "push r9",
+    "push rax",
+    "rdfsbase rcx",
+    "push rcx",
+    "rdgsbase rcx",
+    "wrfsbase rcx",
+    "cld",
+    "mov rdi, rsp",
+    "sub rsp, 256",
+    "VECTORS keep",
+    "call {dispatched}",
+    "VECTORS back",
+    "add rsp, 256",
+    "cmp eax, {ANSWERED}",
+    "je 2f",
+    "ja 3f",
+    "BACK_TO_PROGRAM",
+    "mov dword ptr gs:[{INSIDE}], 0",
+    // Not before: no signal is put off any more. Flags are the program's.
+    "mov ecx, gs:[{DEFERRED}]",
+    "jrcxz 1f",
+    "mov ecx, {AS_IT_IS}",
+    "jmp 4f",
+    "1:",
+    "jmp qword ptr [r11]",
+    "2:",
+    "BACK_TO_PROGRAM",
+    "mov dword ptr gs:[{INSIDE}], 0",
+    "mov ecx, gs:[{DEFERRED}]",
+    "jrcxz 1f",
+    "mov ecx, {RESULT}",
+    "4:",
+    // All signals are blocked.
+    "mov dword ptr gs:[{INSIDE}], 1",
+    "mov gs:[{SAID}], ecx",
+    "mov gs:[{FIRST_WORD}], rax",
+    "jmp 5f",
+    "1:",
+    "jmp qword ptr [r11 + {BACK}]",
+    "3:",
+    "cmp eax, {ASKED}",
+    "jne 6f",
+    "BACK_TO_PROGRAM",
+    "5:",
+    "mov eax, {ANY_CALL}",
+    "lea rcx, [r11 + {SLOW}]",
+    "jmp rcx",
+    "6:",
+    "BACK_TO_PROGRAM",
+    "mov dword ptr gs:[{INSIDE}], 0",
+    "lea rcx, [r11 + {SLOW}]",
+    "jmp rcx",
+    INSIDE = const INSIDE,
+    DEFERRED = const DEFERRED,
+    SAID = const SAID,
+    FIRST_WORD = const FIRST_WORD,
+    PROGRAM_STACK = const PROGRAM_STACK,
+    STACK = const STACK_TOP,
+    ANSWERED = const ANSWERED,
+    ASKED = const ASKED,
+    AS_IT_IS = const said::AS_IT_IS,
+    RESULT = const said::RESULT,
+    BACK = const near::BACK,
+    SLOW = const near::SLOW,
+    ANY_CALL = const crate::system::number::GETPID,
+    dispatched = sym dispatched,
+);
+
+unsafe extern "C" {
+    fn interpose_fast();
+}
+
+/// Where near stubs lead.
+pub fn entry() -> u64 {
+    interpose_fast as *const () as u64
+}
+
+extern "C" fn dispatched(saved: &mut Saved) -> u64 {
+    let block = Block::mine();
+    let words = [
+        saved.rdi, saved.rsi, saved.rdx, saved.r10, saved.r8, saved.r9,
+    ];
+    let number = u64::from(saved.rax as u32);
+    if !block.sits() || calls::is_special(number, words) {
+        return NOT_ASKED;
+    }
+    let asked = Asked {
+        number,
+        arguments: words,
+        result: 0,
+    };
+    let keep = |said: u32, words: [u64; 7]| {
+        block.call.said.store(said, Relaxed);
+        for (kept, word) in block.call.words.iter().zip(words) {
+            kept.store(word, Relaxed);
+        }
+    };
+    match agent::ask(block, asked) {
+        Verdict::Answer(result) => {
+            saved.rax = result as u64;
+            ANSWERED
+        }
+        Verdict::Pass(made) if made.number == number && made.arguments == words => PASSES,
+        Verdict::Pass(made) => {
+            let [a, b, c, d, e, f] = made.arguments;
+            keep(said::WORDS, [made.number, a, b, c, d, e, f]);
+            ASKED
+        }
+    }
+}
+
+/// What the agent has said of the call that came the slow way now, if it was asked: by the
+/// dispatcher.
+pub fn said(block: &Block, arguments: [u64; 6]) -> Option<Verdict> {
+    let call = &block.call;
+    if call.inside.swap(0, SeqCst) == 0 {
+        return None;
+    }
+    let [number, a, b, c, d, e, f, _] = call.words.each_ref().map(|word| word.load(Relaxed));
+    let pass = |number, arguments| {
+        Verdict::Pass(Asked {
+            number,
+            arguments,
+            result: 0,
+        })
+    };
+    match call.said.load(Relaxed) {
+        said::RESULT => Some(Verdict::Answer(number as i64)),
+        said::AS_IT_IS => Some(pass(u64::from(number as u32), arguments)),
+        _ => Some(pass(number, [a, b, c, d, e, f])),
+    }
+}
