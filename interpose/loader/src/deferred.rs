@@ -94,15 +94,36 @@ static ONCE: [[AtomicU64; 3]; 65] = [const { [const { AtomicU64::new(0) }; 3] };
 /// `SA_RESETHAND`.
 const RESETS: u64 = 0x8000_0000;
 
-/// The kernel is about to be told this action, whose handler is a stub's.
-pub fn note(signal: u64, action: [u64; 4]) {
+/// `SA_SIGINFO`: without it the kernel does not say what is to be sent again.
+pub const INFO: u64 = 4;
+/// Signals whose handlers did not ask for that.
+static PLAIN: AtomicU64 = AtomicU64::new(0);
+
+/// Whether that was put to the flags of a signal's action.
+pub fn is_plain(signal: u64) -> bool {
+    let bit = 1u64.checked_shl(signal.wrapping_sub(1) as u32).unwrap_or(0);
+    PLAIN.load(SeqCst) & bit != 0
+}
+
+/// The kernel is about to be told this action, whose handler, if there is one, is a stub's: the
+/// flags that it is told.
+pub fn note(signal: u64, action: [u64; 4]) -> u64 {
+    const NO_HANDLERS: [u64; 2] = [0, 1];
     let Some(kept) = ONCE.get(signal as usize) else {
-        return;
+        return action[1];
     };
+    let bit = 1u64.checked_shl(signal.wrapping_sub(1) as u32).unwrap_or(0);
+    let plain = action[1] & INFO == 0 && !NO_HANDLERS.contains(&action[0]);
+    match plain {
+        true => PLAIN.fetch_or(bit, SeqCst),
+        false => PLAIN.fetch_and(!bit, SeqCst),
+    };
+    let flags = if plain { action[1] | INFO } else { action[1] };
     let once = action[1] & RESETS != 0;
-    for (kept, word) in kept.iter().zip([action[0], action[1], action[3]]) {
+    for (kept, word) in kept.iter().zip([action[0], flags, action[3]]) {
         kept.store(if once { word } else { 0 }, SeqCst);
     }
+    flags
 }
 
 /// A signal that came while the loader had the thread.
@@ -114,9 +135,19 @@ extern "C" fn inside(signal: u64, info: *const [i32; 4], context: *mut Context) 
     if of_fault && (!sent || call.inside.load(SeqCst) == 0) {
         return faults::own(signal, context);
     }
+    // Before anything else: others that come are put off before this one, or after it.
+    const SET: u64 = 2;
+    let all = !SIGSYS_BIT;
+    // SAFETY: the kernel reads the word.
+    unsafe {
+        system::call(
+            number::RT_SIGPROCMASK,
+            [SET, &raw const all as u64, 0, 8, 0, 0],
+        )
+    };
     call.mask.store(context.mask, SeqCst);
     call.deferred.store(1, SeqCst);
-    context.mask = !SIGSYS_BIT;
+    context.mask = all;
     let once = ONCE.get(signal as usize);
     if let Some([handler, flags, mask]) = once.map(|kept| kept.each_ref().map(|k| k.load(SeqCst)))
         && handler != 0

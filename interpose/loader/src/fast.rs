@@ -46,26 +46,41 @@ struct Saved {
     flags: u64,
 }
 
-/// Whether the agent's text has instructions for vector registers: then the program's are kept.
+/// Registers that the agent's text has instructions for: the program's are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Vectors {
+    /// None but general ones.
+    None = 0,
+    /// The lower halves of the vector registers.
+    Lower = 1,
+    /// And those of the x87.
+    LowerAndFloat = 2,
+}
+
 #[unsafe(no_mangle)]
 static INTERPOSE_VECTORS: AtomicU32 = AtomicU32::new(0);
 
 /// Before the first site is rewritten.
-pub fn begin(vectors: bool) {
-    INTERPOSE_VECTORS.store(vectors.into(), SeqCst);
+pub fn begin(vectors: Vectors) {
+    INTERPOSE_VECTORS.store(vectors as u32, SeqCst);
 }
 
 global_asm!(
-    ".macro VECTORS direction",
-    "cmp dword ptr [rip + INTERPOSE_VECTORS], 0",
-    "je 7f",
+    ".macro VECTORS all, move:vararg",
+    "cmp dword ptr [rip + INTERPOSE_VECTORS], {LOWER}",
+    "jb 7f",
+    "ja 8f",
     ".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
-    ".ifc \\direction, keep",
+    ".ifc \\move, to",
     "movaps [rsp + 16 * \\n], xmm\\n",
     ".else",
     "movaps xmm\\n, [rsp + 16 * \\n]",
     ".endif",
     ".endr",
+    "jmp 7f",
+    "8:",
+    "\\all [rsp]",
     "7:",
     ".endm",
     ".macro BACK_TO_PROGRAM",
@@ -107,11 +122,11 @@ global_asm!(
     "wrfsbase rcx",
     "cld",
     "mov rdi, rsp",
-    "sub rsp, 256",
-    "VECTORS keep",
+    "sub rsp, 512",
+    "VECTORS fxsave64, to",
     "call {dispatched}",
-    "VECTORS back",
-    "add rsp, 256",
+    "VECTORS fxrstor64, from",
+    "add rsp, 512",
     "cmp eax, {ANSWERED}",
     "je 2f",
     "ja 3f",
@@ -151,6 +166,7 @@ global_asm!(
     "mov dword ptr gs:[{INSIDE}], 0",
     "lea rcx, [r11 + {SLOW}]",
     "jmp rcx",
+    LOWER = const Vectors::Lower as u32,
     INSIDE = const INSIDE,
     DEFERRED = const DEFERRED,
     SAID = const SAID,

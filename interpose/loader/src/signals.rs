@@ -25,12 +25,13 @@ pub fn action(call: &mut Call<'_>, signal: u64, new: u64, old: u64, size: u64) {
     words[1] |= RESTORER;
     words[2] = trap::restore();
     words[3] &= !SIGSYS_BIT;
+    let was_plain = deferred::is_plain(signal);
     if new != 0 && signal != SIGSYS {
         match instead(signal, words) {
             Some(instead) => words = instead,
             None => return call.answer(error::ENOMEM),
         }
-        deferred::note(signal, words);
+        words[1] = deferred::note(signal, words);
     }
     let mut former = [0u64; 4];
     let result = if signal == SIGSYS {
@@ -51,6 +52,9 @@ pub fn action(call: &mut Call<'_>, signal: u64, new: u64, old: u64, size: u64) {
     };
     if signal != SIGSYS {
         former[0] = stubs::handler(former[0]);
+        if was_plain {
+            former[1] &= !deferred::INFO;
+        }
     }
     if result == 0 && old != 0 {
         for (word, bytes) in former.iter().zip(action.chunks_exact_mut(8)) {

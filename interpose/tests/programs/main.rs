@@ -3,4 +3,5 @@
 mod agents;
 mod debian;
 mod probe;
+mod sites;
 mod support;

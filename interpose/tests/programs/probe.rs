@@ -4,10 +4,11 @@ use crate::support::{folder, native, under};
 use std::path::Path;
 use std::process::Command;
 
-fn build(name: &str, flags: &[&str]) -> String {
+pub fn build(name: &str, flags: &[&str]) -> String {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let source = match name {
         "filtered" => here.join("filtered.c"),
+        _ if name.starts_with("sites") => here.join("sites.c"),
         _ => here.join("probe.c"),
     };
     let path = folder().join(name);

@@ -61,9 +61,14 @@ pub fn native(words: &[&str]) -> Seen {
     }
 }
 
-/// The same under an agent that is told these words, and what the agent said. The program's own
-/// output goes through a shell into a file, for a test's is the harness's.
+/// The same under an agent that is told these words, and what the agent said.
 pub fn under(name: &str, told: &[&str], words: &[&str]) -> (Seen, String) {
+    run(Interposer::new(agent(name)), told, words)
+}
+
+/// The same. The program's own output goes through a shell into a file, for a test's is the
+/// harness's.
+pub fn run(interposer: Interposer, told: &[&str], words: &[&str]) -> (Seen, String) {
     let file = || tempfile::tempfile().expect("a file");
     let text = |mut file: File| {
         let mut text = Vec::new();
@@ -72,7 +77,7 @@ pub fn under(name: &str, told: &[&str], words: &[&str]) -> (Seen, String) {
         String::from_utf8_lossy(&text).into_owned()
     };
     let (said, output) = (file(), tempfile::NamedTempFile::new().expect("a file"));
-    let interposer = Interposer::new(agent(name)).output(said.try_clone().expect("a file"));
+    let interposer = interposer.output(said.try_clone().expect("a file"));
     let interposer = told
         .iter()
         .fold(interposer, |all, word| all.argument(*word));

@@ -2,6 +2,7 @@
 
 use super::places::{self, STACKS};
 use super::{Asked, engine, services};
+use crate::fast::Vectors;
 use crate::faults;
 use crate::thread::Block as ThreadBlock;
 use alloc::format;
@@ -196,11 +197,16 @@ impl Agent {
         (status == STATUS_OK).then_some(integer & 0xffff_ffff)
     }
 
-    /// What of the processor's state that its gates do not keep its text has instructions for:
-    /// vector registers. `None`: more than their lower halves.
-    pub fn uses_vectors(&self) -> Option<bool> {
+    /// What registers its text has instructions for that its gates do not keep. `None`: more than
+    /// the dispatcher does.
+    pub fn uses_vectors(&self) -> Option<Vectors> {
         let facts = self.entry.control().facts();
-        (facts & (FACT_YMM | FACT_X87 | FACT_GS) == 0).then_some(facts & FACT_XMM != 0)
+        match facts {
+            _ if facts & (FACT_YMM | FACT_GS) != 0 => None,
+            _ if facts & FACT_X87 != 0 => Some(Vectors::LowerAndFloat),
+            _ if facts & FACT_XMM != 0 => Some(Vectors::Lower),
+            _ => Some(Vectors::None),
+        }
     }
 
     /// Runs a function without arguments. Whether it returned.
