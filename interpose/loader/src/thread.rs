@@ -35,6 +35,8 @@ pub struct Block {
     place: AtomicU32,
     /// What was prepared for the last program that it was to become ([`crate::exec`]), or 0.
     pub prepared: AtomicU64,
+    /// The first record of calls whose child has this thread's memory ([`crate::after`]), or 0.
+    pub waiting: AtomicU64,
 }
 
 /// Offsets for assembly.
@@ -112,6 +114,7 @@ impl Block {
                 next: AtomicPtr::new(core::ptr::null_mut()),
                 place: AtomicU32::new(0),
                 prepared: AtomicU64::new(0),
+                waiting: AtomicU64::new(0),
             });
         }
         // SAFETY: it was just written.

@@ -1,5 +1,6 @@
 //! Calls of the program's: the kernel stops each, and sends a signal instead. Its handler is here.
 
+use crate::after;
 use crate::calls;
 use crate::faults;
 use crate::signals;
@@ -329,6 +330,10 @@ pub struct Call<'a> {
     pub number: u64,
     /// What was interrupted; the call's result goes to rax.
     pub context: &'a mut Context,
+    /// Where the program goes on.
+    pub back: u64,
+    /// Its stack pointer then.
+    pub stack: u64,
 }
 
 impl Call<'_> {
@@ -362,8 +367,13 @@ extern "C" fn trapped(context: *mut Context, info: *const Info) -> u64 {
     }
     let mut call = Call {
         number: info.call as u32 as u64,
+        back: context.registers.rip,
+        stack: context.registers.rsp,
         context,
     };
+    if after::came_back(&mut call) {
+        return 0;
+    }
     if info.machine != X86_64 || call.number & 0x4000_0000 != 0 {
         // Of 32 bits: nobody sees what it means, so there is none.
         call.answer(system::error::ENOSYS);

@@ -74,3 +74,34 @@ fn an_agent_that_faults_ends_the_program() {
     );
     assert_eq!((seen.status, seen.output.as_str()), (Some(4), "3"));
 }
+
+#[test]
+fn what_came_of_a_call_is_seen_behind_it() {
+    // A child by fork, one that shares the memory until it is another program, and a failed exec.
+    let script = "$| = 1; print syscall(124, 0), ' '; exit 3 if !fork; wait; print $? >> 8, ' '; \
+                  print system('/bin/true') >> 8; exec '/nonesuch'; print ' back'";
+    let (seen, said) = under("seen", &[], &["/usr/bin/perl", "-e", script]);
+    assert_eq!(
+        (seen.status, seen.output.as_str()),
+        (Some(0), "4242 3 0 back")
+    );
+    assert!(!said.contains("note"), "{said}");
+    let of = |process: u32, number: u64| {
+        let start = format!("{process} {number} ");
+        let all = said.lines().filter_map(|line| line.strip_prefix(&start));
+        all.map(|result| result.parse().expect("a number"))
+            .collect::<Vec<i64>>()
+    };
+    assert_eq!(of(0, 124), [4242]);
+    assert_eq!(of(0, 59), [-2], "{said}");
+    let [wait, ..] = of(0, 61)[..] else {
+        panic!("{said}");
+    };
+    let made = [of(0, 56), of(0, 57), of(0, 58)].concat();
+    assert_eq!(made.first(), Some(&wait), "{said}");
+    // No child comes back from its own making.
+    assert!(!said.lines().any(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        ["56", "57", "58", "435"].contains(&words[1]) && words[2] == "0"
+    }));
+}
