@@ -4,3 +4,4 @@ mod agents;
 mod debian;
 mod probe;
 mod support;
+mod trace;
