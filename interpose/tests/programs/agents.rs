@@ -55,6 +55,157 @@ fn what_is_denied_is_not_done() {
 }
 
 #[test]
+fn calls_fail_by_rule() {
+    let perl = |script: &str, told: &[&str]| under("fault", told, &["/usr/bin/perl", "-e", script]);
+    let script = "for (1..8) { print syscall(124, 0) < 0 ? 0 + $! : 0, ' ' }";
+    for (when, results) in [
+        ("3", "0 0 5 0 0 0 0 0 "),
+        ("3+", "0 0 5 5 5 5 5 5 "),
+        ("2+3", "0 5 0 0 5 0 0 5 "),
+        ("2..4", "0 5 5 5 0 0 0 0 "),
+        ("2..6+2", "0 5 0 5 0 5 0 0 "),
+    ] {
+        let rule = format!("inject=getsid:error=EIO:when={when}");
+        let (seen, said) = perl(script, &["-e", &rule]);
+        assert_eq!((seen.status, seen.output.as_str()), (Some(0), results));
+        assert_eq!(said.lines().count(), results.matches('5').count(), "{said}");
+        let all =
+            |line: &str| line.starts_with("fault: getsid by process ") && line.ends_with(": EIO");
+        assert!(said.lines().all(all), "{said}");
+    }
+    let (seen, _) = perl("print syscall(124, 0)", &["-e", "inject=getsid:retval=77"]);
+    assert_eq!(seen.output, "77");
+    let script = "$SIG{USR1} = sub { print 'came ' }; syscall(124, 0); print 'after'";
+    let (seen, _) = perl(script, &["-e", "inject=getsid:signal=SIGUSR1"]);
+    assert_eq!(seen.output, "came after");
+    for (told, wrong) in [
+        (
+            ["-e", "inject=nonesuch:error=EIO"],
+            "no such call or class: nonesuch",
+        ),
+        (["-e", "inject=read:error=ENONE"], "no such error: ENONE"),
+        (
+            ["-e", "inject=read:when=0"],
+            "not FIRST[..LAST][+[STEP]]: 0",
+        ),
+        (["-e", "read"], "no rule (inject=SET:error=NAME): read"),
+        (["--what", "read"], "no such option: --what"),
+    ] {
+        let (seen, said) = perl("", &told);
+        assert_eq!(
+            (seen.status, said),
+            (Some(125), format!("fault: {wrong}\n"))
+        );
+    }
+}
+
+#[test]
+fn programs_say_what_failed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| {
+        folder
+            .path()
+            .join(name)
+            .to_str()
+            .expect("a path")
+            .to_owned()
+    };
+    std::fs::write(at("a"), vec![b'x'; 300_000]).expect("a file");
+    let (a, b) = (at("a"), at("b"));
+    // A full disk while a file is copied, by whichever call cp copies.
+    let rule = "inject=write,copy_file_range:error=ENOSPC";
+    let (seen, _) = under("fault", &["-e", rule, "-q"], &["cp", &a, &b]);
+    assert_eq!(seen.status, Some(1));
+    // sh cannot make a child.
+    let rule = "inject=clone,fork,vfork,clone3:error=EAGAIN";
+    let (seen, said) = under("fault", &["-e", rule], &["sh", "-c", "/bin/true; echo $?"]);
+    assert_eq!((seen.status, said.is_empty()), (Some(2), false), "{said}");
+}
+
+#[test]
+fn the_same_seed_has_the_same_faults() {
+    let script =
+        "for (1..500) { syscall(124, 0); open(F, '<', '/etc/hostname') or print \"$_ \"; }";
+    let run = |seed: &str| {
+        let told = ["--random", "0.1", "--seed", seed, "--of", "openat", "-q"];
+        under("fault", &told, &["/usr/bin/perl", "-e", script]).0
+    };
+    // A seed with which perl begins at all.
+    let good = (1..50).map(|seed| seed.to_string());
+    let good: Vec<String> = good
+        .filter(|seed| run(seed).status == Some(0))
+        .take(2)
+        .collect();
+    let outputs: Vec<String> = good.iter().map(|seed| run(seed).output).collect();
+    assert_eq!(outputs[0], run(&good[0]).output);
+    assert_ne!(outputs[0], outputs[1]);
+    let failed = outputs[0].split_whitespace().count();
+    assert!((20..90).contains(&failed), "{failed}");
+}
+
+#[test]
+fn other_files_in_a_programs_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| {
+        folder
+            .path()
+            .join(name)
+            .to_str()
+            .expect("a path")
+            .to_owned()
+    };
+    std::fs::create_dir_all(at("real/below")).expect("a folder");
+    std::fs::write(at("real/below/file"), "below\n").expect("a file");
+    std::fs::write(at("hosts"), "1.2.3.4 elsewhere\n").expect("a file");
+    let (prefix, hosts) = (
+        format!("/nonesuch/={}", at("real")),
+        format!("/etc/hosts={}", at("hosts")),
+    );
+    let told = [
+        prefix.as_str(),
+        hosts.as_str(),
+        "/usr/bin/true=/usr/bin/echo",
+    ];
+    let same = |words: &[&str], output: &str| {
+        let (seen, said) = under("remap", &told, words);
+        assert_eq!(
+            (seen.status, seen.output.as_str()),
+            (Some(0), output),
+            "{words:?} {said}"
+        );
+    };
+    same(
+        &["cat", "/etc/hosts", "/etc/../etc//./hosts"],
+        "1.2.3.4 elsewhere\n1.2.3.4 elsewhere\n",
+    );
+    same(
+        &["ls", "/nonesuch", "/nonesuch/below/"],
+        "/nonesuch:\nbelow\n\n/nonesuch/below/:\nfile\n",
+    );
+    // Relative to where it is, with a folder's descriptor, and by a program that is executed.
+    same(
+        &[
+            "sh",
+            "-c",
+            "cd /etc && cat hosts && cd /nonesuch/below && cat file",
+        ],
+        "1.2.3.4 elsewhere\nbelow\n",
+    );
+    let script = "import os\nf = os.open('/etc', os.O_RDONLY)\n\
+                  print(os.read(os.open('hosts', os.O_RDONLY, dir_fd=f), 7).decode(), os.path.exists('/nonesuch/x'))";
+    same(&["python3", "-c", script], "1.2.3.4 False\n");
+    same(&["/usr/bin/true", "hello"], "hello\n");
+    let script = "cd /nonesuch; echo new > made; mv made moved; ln -s moved link; cat link; mkdir f; rmdir f; \
+                  rm link moved; ls; [ -x /etc/hosts ] || stat -c %s /etc/hosts";
+    same(&["sh", "-c", script], "new\nbelow\n18\n");
+    let (_, said) = under("remap", &["-v", &hosts], &["cat", "/etc/hosts"]);
+    assert_eq!(
+        said,
+        format!("remap: openat: /etc/hosts is {}\n", at("hosts"))
+    );
+}
+
+#[test]
 fn an_agent_that_faults_ends_the_program() {
     let (seen, _) = under(
         "faulty",
