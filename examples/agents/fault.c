@@ -200,7 +200,7 @@ static unsigned long mixed(unsigned long word)
 	return word ^ word >> 31;
 }
 
-/* What goes wrong with calls in practice: the number, and up to three errors. Others are left alone. */
+/* What goes wrong with calls in practice: the number, and up to three errors. */
 static const struct {
 	unsigned short call;
 	unsigned char errors[3];

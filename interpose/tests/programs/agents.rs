@@ -39,16 +39,13 @@ fn what_is_denied_is_not_done() {
     let (seen, said) = under("deny", &["unlink", "unlinkat=EACCES"], &["rm", kept]);
     assert_eq!(seen.status, Some(1));
     assert!(Path::new(kept).exists());
-    assert!(
-        said.starts_with("deny: refused unlinkat by process "),
-        "{said}"
-    );
+    assert!(said.starts_with("deny: refused unlinkat of "), "{said}");
     let (seen, said) = under(
         "deny",
         &["unlink"],
         &["perl", "-e", "exit(unlink($ARGV[0]) ? 0 : $!+0)", kept],
     );
-    assert_eq!((seen.status, said.lines().count()), (Some(1), 1), "{said}");
+    assert_eq!((seen.status, said.lines().count()), (Some(1), 2), "{said}");
     let (seen, _) = under("deny", &["mkdir"], &["rm", kept]);
     assert_eq!(seen.status, Some(0));
     assert!(!path.exists());
@@ -203,6 +200,104 @@ fn other_files_in_a_programs_place() {
         said,
         format!("remap: openat: /etc/hosts is {}\n", at("hosts"))
     );
+}
+
+#[test]
+fn rules_in_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| {
+        folder
+            .path()
+            .join(name)
+            .to_str()
+            .expect("a path")
+            .to_owned()
+    };
+    std::fs::write(at("secret"), "secret").expect("a file");
+    std::fs::write(at("open"), "open ").expect("a file");
+    let under_rules = |text: &str, words: &[&str]| {
+        std::fs::write(at("rules.toml"), text).expect("a file");
+        under("deny", &[&at("rules.toml")], words)
+    };
+    let (secret, open, made) = (at("secret"), at("open"), at("made"));
+    let rules = format!(
+        "# Nothing here is secret.\ndefault = \"allow\"\nerror = \"EACCES\"\n\n[[rule]]\n\
+         paths = [ # two\n  '{secret}', \"/nonesuch/**\",\n]\nverdict = \"deny\"\nerror = \"ENOENT\"\n\
+         [[rule]]\npaths = ['{}/*']\naccess = \"write\"\nverdict = \"deny\"\n",
+        folder.path().display()
+    );
+    let script = "cat \"$0\" \"$1\"; echo x > \"$2\" || echo no";
+    let words = ["bash", "-c", script, &open, &secret, &made];
+    let (seen, said) = under_rules(&rules, &words);
+    assert_eq!(
+        (seen.status, seen.output.as_str()),
+        (Some(0), "open no\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("deny: refused openat of {secret} by process ")),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("deny: refused openat of {made} by process ")),
+        "{said}"
+    );
+    assert!(said.ends_with("deny: rule 1, which denies, fitted 1 times\ndeny: rule 2, which denies, fitted 1 times\n"), "{said}");
+    // Only said.
+    let (seen, said) = under_rules(&format!("enforce = false\n{rules}"), &words);
+    assert_eq!(seen.output, "open secret");
+    assert!(said.contains("deny: would refuse openat of "), "{said}");
+    // Nothing but what is named.
+    let temporary = std::env::temp_dir();
+    let named = |more: &str| {
+        format!(
+            "default = 'deny'\n[[rule]]\nverdict = 'allow'\npaths = ['/usr/**', '/lib*/**', \
+             '/etc/ld.so.*', '/dev/null', '{}/*'{more}]\n",
+            temporary.display()
+        )
+    };
+    let cat = ["/usr/bin/cat", &open];
+    let (seen, said) = under_rules(&named(""), &cat);
+    assert_eq!((seen.status, seen.output.as_str()), (Some(1), ""), "{said}");
+    let (seen, said) = under_rules(&named(", '/**/open'"), &cat);
+    assert_eq!(
+        (seen.status, seen.output.as_str()),
+        (Some(0), "open "),
+        "{said}"
+    );
+    // Networks.
+    let networks = "[[rule]]\nnetworks = ['127.0.0.0/8:9', 'unix:/nonesuch/*']\nverdict = 'deny'\nerror = 'ENETDOWN'\n";
+    let script = "use Socket; socket(S, AF_INET, SOCK_STREAM, 0); for (9, 1) { \
+                  connect(S, sockaddr_in($_, inet_aton('127.0.0.1'))); print 0 + $!, ' ' } \
+                  socket(U, AF_UNIX, SOCK_STREAM, 0); connect(U, sockaddr_un('/nonesuch/a')); print 0 + $!";
+    let (seen, _) = under_rules(networks, &["/usr/bin/perl", "-e", script]);
+    assert_eq!(seen.output, "100 111 100");
+    for (text, wrong) in [
+        ("a", "1: = is wanted behind a"),
+        (
+            "\ndefault = 'perhaps'",
+            "2: \"allow\" or \"deny\" is wanted, not perhaps",
+        ),
+        (
+            "[[rule]]\ncalls = ['nonesuch']",
+            "2: no such call or class: nonesuch",
+        ),
+        ("[[rule]]\npaths = ['a']", "2: a path begins with /: a"),
+        ("[[rule]] x", "1: something stands behind it"),
+        ("default = \"allow", "1: a string does not end"),
+        (
+            "calls = ['read']",
+            "1: in front of the rules there is no calls",
+        ),
+        (
+            "[[rule]]\nverdict = 'deny'\ncolour = 'red'",
+            "3: a rule has no colour",
+        ),
+    ] {
+        let (seen, said) = under_rules(text, &["true"]);
+        let wrong = format!("deny: {}:{wrong}\n", at("rules.toml"));
+        assert_eq!((seen.status, said), (Some(125), wrong));
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What `trace` prints is what strace prints of the same programs.
 //!
 //! Compared are the lines of each thread from where the program was executed, without: addresses,
-//! numbers of processes, random bytes, comments (how many variables, dates), what agents do not see (signals
-//! that come, and the end of their handlers), and the signal that comes in place of calls, which no
-//! mask has.
+//! numbers of processes, random bytes, comments (how many variables, dates), what agents do not see
+//! (signals that come, and the end of their handlers), and the signal that comes in place of calls,
+//! which no mask has.
 
 use crate::support::{folder, under};
 use std::collections::HashMap;
