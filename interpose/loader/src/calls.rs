@@ -1,6 +1,7 @@
 //! What becomes of a call: the agent is asked, and calls that would take the program out of its
 //! sight are made in another way.
 
+use crate::after;
 use crate::agent::{self, Asked, Verdict};
 use crate::descriptors;
 use crate::exec;
@@ -21,6 +22,7 @@ pub fn serve(call: &mut Call<'_>) {
         number: call.number,
         arguments: call.arguments(),
         result: 0,
+        note: 0,
     };
     let verdict = agent::ask(Block::mine(), asked);
     decided(call, verdict);
@@ -34,10 +36,15 @@ pub fn decided(call: &mut Call<'_>, verdict: Verdict) {
             call.number = made.number;
             make(call, made.arguments);
         }
+        Verdict::PassAfter(made) => {
+            call.number = made.number;
+            after::make(call, made);
+        }
     }
 }
 
-fn make(call: &mut Call<'_>, words: [u64; 6]) {
+/// Makes it.
+pub fn make(call: &mut Call<'_>, words: [u64; 6]) {
     let [a, b, c, d, e, _] = words;
     if let Some(index) = filters::installs(call.number, words) {
         return filters::install(call, words, index);
@@ -114,7 +121,11 @@ pub fn pass(call: &mut Call<'_>, words: [u64; 6], kind: Kind) {
     if words != call.arguments() && kind == Kind::Plain {
         return alter(call, words);
     }
-    match stubs::stub(call.context.registers.rip, kind) {
+    let stub = match (call.context.registers.rip, kind) {
+        (stubs::BEHIND, Kind::Guest) => after::shared(call),
+        (back, kind) => stubs::stub(back, kind),
+    };
+    match stub {
         Some(stub) => call.pass(stub),
         None => call.answer(error::ENOMEM),
     }
@@ -174,7 +185,7 @@ fn thread(call: &mut Call<'_>, flags: u64, has_stack: bool, words: [u64; 6]) {
     };
     sites::threads();
     let registers = &mut call.context.registers;
-    block.begin.store(registers.rip, SeqCst);
+    block.begin.store(call.back, SeqCst);
     block.ninth.store(registers.r9, SeqCst);
     let kept = [registers.r9, registers.rip];
     let Some(at) = push(registers.rsp - RED_ZONE, &kept) else {
@@ -223,6 +234,7 @@ fn fork(call: &mut Call<'_>, words: [u64; 6], stack: u64) {
         if base != block.address() {
             block.program_fs.store(base, SeqCst);
         }
+        after::in_child(call);
         if stack != 0 {
             call.context.registers.rsp = stack;
         }

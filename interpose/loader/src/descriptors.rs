@@ -32,7 +32,7 @@ pub fn is_own(number: u64) -> bool {
         told.output,
         told.alive,
     ];
-    all.contains(&(number as i32))
+    number as i32 >= 0 && all.contains(&(number as i32))
 }
 
 /// The calls `close`, `dup2` and `dup3`, whose word with this index is a descriptor that is closed.

@@ -22,6 +22,8 @@ pub mod said {
     pub const RESULT: u32 = 2;
     /// It passes with the words that are kept.
     pub const WORDS: u32 = 3;
+    /// And the agent is called again behind it.
+    pub const WORDS_AFTER: u32 = 4;
 }
 
 /// What becomes of a call, for assembly.
@@ -205,25 +207,24 @@ extern "C" fn dispatched(saved: &mut Saved) -> u64 {
         number,
         arguments: words,
         result: 0,
+        note: 0,
     };
-    let keep = |said: u32, words: [u64; 7]| {
-        block.call.said.store(said, Relaxed);
-        for (kept, word) in block.call.words.iter().zip(words) {
-            kept.store(word, Relaxed);
-        }
-    };
-    match agent::ask(block, asked) {
+    let (said, made) = match agent::ask(block, asked) {
         Verdict::Answer(result) => {
             saved.rax = result as u64;
-            ANSWERED
+            return ANSWERED;
         }
-        Verdict::Pass(made) if made.number == number && made.arguments == words => PASSES,
-        Verdict::Pass(made) => {
-            let [a, b, c, d, e, f] = made.arguments;
-            keep(said::WORDS, [made.number, a, b, c, d, e, f]);
-            ASKED
-        }
+        Verdict::Pass(made) if made.number == number && made.arguments == words => return PASSES,
+        Verdict::Pass(made) => (said::WORDS, made),
+        Verdict::PassAfter(made) => (said::WORDS_AFTER, made),
+    };
+    let [a, b, c, d, e, f] = made.arguments;
+    let words = [made.number, a, b, c, d, e, f, made.note];
+    for (kept, word) in block.call.words.iter().zip(words) {
+        kept.store(word, Relaxed);
     }
+    block.call.said.store(said, Relaxed);
+    ASKED
 }
 
 /// What the agent has said of the call that came the slow way now, if it was asked: by the
@@ -233,17 +234,17 @@ pub fn said(block: &Block, arguments: [u64; 6]) -> Option<Verdict> {
     if call.inside.swap(0, SeqCst) == 0 {
         return None;
     }
-    let [number, a, b, c, d, e, f, _] = call.words.each_ref().map(|word| word.load(Relaxed));
-    let pass = |number, arguments| {
-        Verdict::Pass(Asked {
-            number,
-            arguments,
-            result: 0,
-        })
+    let [number, a, b, c, d, e, f, note] = call.words.each_ref().map(|word| word.load(Relaxed));
+    let asked = |number, arguments| Asked {
+        number,
+        arguments,
+        result: 0,
+        note,
     };
-    match call.said.load(Relaxed) {
-        said::RESULT => Some(Verdict::Answer(number as i64)),
-        said::AS_IT_IS => Some(pass(u64::from(number as u32), arguments)),
-        _ => Some(pass(number, [a, b, c, d, e, f])),
-    }
+    Some(match call.said.load(Relaxed) {
+        said::RESULT => Verdict::Answer(number as i64),
+        said::AS_IT_IS => Verdict::Pass(asked(u64::from(number as u32), arguments)),
+        said::WORDS => Verdict::Pass(asked(number, [a, b, c, d, e, f])),
+        _ => Verdict::PassAfter(asked(number, [a, b, c, d, e, f])),
+    })
 }

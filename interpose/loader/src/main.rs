@@ -13,6 +13,7 @@
 //! | `faults` | an agent's, and the program's |
 //! | `agent` | who is asked |
 //! | `calls` | what becomes of a call |
+//! | `after` | calls behind which the agent is called again |
 //! | `signals`, `descriptors`, `filters`, `exec` | of those about these, and programs |
 //! | `start` | the beginning |
 #![no_std]
@@ -20,6 +21,7 @@
 
 extern crate alloc;
 
+mod after;
 mod agent;
 mod bytes;
 mod calls;

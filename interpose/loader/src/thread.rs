@@ -37,6 +37,8 @@ pub struct Block {
     pub call: Dispatched,
     /// What was prepared for the last program that it was to become ([`crate::exec`]), or 0.
     pub prepared: AtomicU64,
+    /// The first record of calls whose child has this thread's memory ([`crate::after`]), or 0.
+    pub waiting: AtomicU64,
 }
 
 /// A call that comes by the dispatcher.
@@ -54,7 +56,7 @@ pub struct Dispatched {
     pub said: AtomicU32,
     /// The program's stack pointer.
     pub stack: AtomicU64,
-    /// With that: the call's number, arguments and result.
+    /// With that: the call's number or result, its arguments and the agent's note.
     pub words: [AtomicU64; 8],
 }
 
@@ -153,6 +155,7 @@ impl Block {
                 place: AtomicU32::new(0),
                 call: Dispatched::none(),
                 prepared: AtomicU64::new(0),
+                waiting: AtomicU64::new(0),
             });
         }
         // SAFETY: it was just written.

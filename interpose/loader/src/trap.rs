@@ -5,7 +5,7 @@ use crate::signals;
 use crate::stubs::{OWN, OWN_BYTES};
 use crate::system::{self, number};
 use crate::thread::{BEGIN, Block, NINTH, PROGRAM_FS, SELECTOR, STACK_TOP};
-use crate::{calls, fast, faults, near, sites};
+use crate::{after, calls, fast, faults, near, sites};
 use core::arch::{asm, global_asm};
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -330,6 +330,10 @@ pub struct Call<'a> {
     pub number: u64,
     /// What was interrupted; the call's result goes to rax.
     pub context: &'a mut Context,
+    /// Where the program goes on.
+    pub back: u64,
+    /// Its stack pointer then.
+    pub stack: u64,
 }
 
 impl Call<'_> {
@@ -366,13 +370,17 @@ extern "C" fn trapped(context: *mut Context, info: *const Info) -> u64 {
         return signals::refused(context.mask);
     }
     context.registers.rip = near::origin(context.registers.rip);
-    let back = context.registers.rip;
     let mut call = Call {
         number: info.call as u32 as u64,
+        back: context.registers.rip,
+        stack: context.registers.rsp,
         context,
     };
     if let Some(said) = fast::said(block, call.arguments()) {
         calls::decided(&mut call, said);
+        return 0;
+    }
+    if after::came_back(&mut call) {
         return 0;
     }
     if info.machine != X86_64 || call.number & 0x4000_0000 != 0 {
@@ -381,7 +389,7 @@ extern "C" fn trapped(context: *mut Context, info: *const Info) -> u64 {
         return 0;
     }
     places::note(places::STOPPED);
-    sites::came(back, call.number);
+    sites::came(call.back, call.number);
     calls::serve(&mut call);
     0
 }

@@ -5,3 +5,4 @@ mod debian;
 mod probe;
 mod sites;
 mod support;
+mod trace;

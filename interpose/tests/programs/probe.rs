@@ -27,8 +27,10 @@ fn same(name: &str, flags: &[&str]) {
     let path = build(name, flags);
     let alone = native(&[&path]);
     assert_eq!(alone.status, Some(0), "{}", alone.output);
-    let (seen, said) = under("count", &[], &[&path]);
-    assert_eq!(alone, seen, "{said}");
+    for agent in ["count", "seen"] {
+        let (seen, said) = under(agent, &[], &[&path]);
+        assert_eq!(alone, seen, "{said}");
+    }
 }
 
 #[test]

@@ -25,12 +25,16 @@ use postern_verifier::window::{LIMIT, PAGE, THREAD_BLOCK};
 const HEAP: u64 = 16 << 20;
 /// The function that is asked: `int pt_agent(struct pt_call *)`.
 const ASKED: &str = "pt_agent";
+/// The function that is called behind a call, if it is there:
+/// `void pt_agent_after(struct pt_call *)`.
+const AFTER: &str = "pt_agent_after";
 
 /// The agent.
 pub struct Agent {
     block: Block,
     window: Arc<Window>,
     entry: Entry,
+    after: Option<Entry>,
     /// Where the first data stack begins, and bytes of each.
     stacks: u32,
     stack: u32,
@@ -94,10 +98,14 @@ pub fn begin(bytes: &[u8], file: i32) -> Result<(), String> {
         .ok_or_else(|| format!("it has no function `{ASKED}`"))?;
     let signature: Signature = "i(p)".parse().map_err(|error| format!("{error}"))?;
     let entry = block.entry(export.offset, &signature, Manner::default());
+    let signature: Signature = "v(p)".parse().map_err(|error| format!("{error}"))?;
+    let after = tables.export(AFTER);
+    let after = after.map(|export| block.entry(export.offset, &signature, Manner::default()));
     let agent = alloc::boxed::Box::new(Agent {
         block,
         window,
         entry,
+        after,
         stacks: heap_end,
         stack,
         top,
@@ -207,6 +215,19 @@ impl Agent {
             _ if facts & FACT_XMM != 0 => Some(Vectors::Lower),
             _ => Some(Vectors::None),
         }
+    }
+
+    /// Whether it is called behind calls.
+    pub fn sees_after(&self) -> bool {
+        self.after.is_some()
+    }
+
+    /// Calls it behind a call, on the calling thread. Whether it returned.
+    pub fn call_after(&self, record: u32) -> bool {
+        let arguments = [record.into(), 0, 0, 0, 0, 0];
+        self.after
+            .as_ref()
+            .is_some_and(|entry| enter::all(entry, arguments, [0; 8], &[]).status == STATUS_OK)
     }
 
     /// Runs a function without arguments. Whether it returned.

@@ -168,12 +168,16 @@ extern "C" fn no_error() -> u32 {
     0
 }
 
-/// The C library's own calls: what it writes is printed.
+/// The C library's own calls: what it writes is printed, and where it exits the agent fails.
 extern "C" fn library(number: u64, file: u64, from: u64, bytes: u64) -> i64 {
     match (number, file) {
         (number::WRITE, 1 | 2) => {
             print(from as u32, (bytes as u32).min(MOST));
             bytes.min(u64::from(MOST)) as i64
+        }
+        (number::EXIT | number::EXIT_GROUP, status) => {
+            leave(status as i32);
+            0
         }
         _ => system::error::ENOSYS,
     }
