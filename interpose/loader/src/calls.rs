@@ -60,6 +60,10 @@ pub fn make(call: &mut Call<'_>, words: [u64; 6]) {
             agent::end(Block::mine());
             pass(call, words, Kind::Plain);
         }
+        number::SIGALTSTACK => {
+            Block::mine().call.forget_other();
+            pass(call, words, Kind::Plain);
+        }
         number::BRK => call.answer(heap::brk(a) as i64),
         number::RT_SIGACTION => signals::action(call, a, b, c, d),
         number::RT_SIGPROCMASK => signals::mask(call, a, b, c, d),
@@ -92,7 +96,11 @@ pub fn is_special(number: u64, [a, b, _, d, e, f]: [u64; 6]) -> bool {
         number::CLONE | number::CLONE3 | number::FORK | number::VFORK => true,
         number::EXECVE | number::EXECVEAT | number::EXIT | number::RT_SIGRETURN => true,
         number::RT_SIGACTION | number::RT_SIGPROCMASK | number::RT_SIGSUSPEND => true,
-        number::BRK | number::PRCTL | number::ARCH_PRCTL | number::SECCOMP => true,
+        number::BRK
+        | number::SIGALTSTACK
+        | number::PRCTL
+        | number::ARCH_PRCTL
+        | number::SECCOMP => true,
         number::PTRACE | number::IO_URING_SETUP | number::CLOSE_RANGE => true,
         number::READLINK | number::READLINKAT | number::OPEN | number::OPENAT => true,
         number::PPOLL => d != 0,

@@ -9,7 +9,10 @@
 use crate::agent::{self, Asked, Verdict};
 use crate::calls;
 use crate::near;
-use crate::thread::{Block, DEFERRED, FIRST_WORD, INSIDE, PROGRAM_STACK, SAID, STACK_TOP};
+use crate::thread::{
+    Block, DEFERRED, FIRST_WORD, INSIDE, NUMBER, OTHER_BYTES, OTHER_START, PROGRAM_STACK, SAID,
+    STACK_TOP,
+};
 use core::arch::global_asm;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -107,8 +110,19 @@ global_asm!(
     ".globl interpose_fast",
     "interpose_fast:",
     "mov dword ptr gs:[{INSIDE}], 1",
+    "mov gs:[{NUMBER}], rax",
+    "lahf",
+    "seto al",
+    "mov rcx, rsp",
+    "sub rcx, gs:[{OTHER_START}]",
+    "cmp rcx, gs:[{OTHER_BYTES}]",
+    "jb 9f",
     "mov gs:[{PROGRAM_STACK}], rsp",
     "mov rsp, gs:[{STACK}]",
+    // Overflow, and the others of the arithmetic's.
+    "add al, 127",
+    "sahf",
+    "mov rax, gs:[{NUMBER}]",
     "pushfq",
     "push r11",
     "push rdi",
@@ -163,8 +177,14 @@ global_asm!(
     "mov eax, {ANY_CALL}",
     "lea rcx, [r11 + {SLOW}]",
     "jmp rcx",
+    "9:",
+    "add al, 127",
+    "sahf",
+    "mov rax, gs:[{NUMBER}]",
+    "jmp 9f",
     "6:",
     "BACK_TO_PROGRAM",
+    "9:",
     "mov dword ptr gs:[{INSIDE}], 0",
     "lea rcx, [r11 + {SLOW}]",
     "jmp rcx",
@@ -173,6 +193,9 @@ global_asm!(
     DEFERRED = const DEFERRED,
     SAID = const SAID,
     FIRST_WORD = const FIRST_WORD,
+    OTHER_START = const OTHER_START,
+    OTHER_BYTES = const OTHER_BYTES,
+    NUMBER = const NUMBER,
     PROGRAM_STACK = const PROGRAM_STACK,
     STACK = const STACK_TOP,
     ANSWERED = const ANSWERED,

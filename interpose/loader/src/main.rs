@@ -13,6 +13,9 @@
 //! | `faults` | an agent's, and the program's |
 //! | `agent` | who is asked |
 //! | `calls` | what becomes of a call |
+//! | `sites`, `decode`, `maps`, `near` | places that make calls, rewritten: which may be, and how |
+//! | `fast` | calls from there |
+//! | `deferred` | signals meanwhile |
 //! | `after` | calls behind which the agent is called again |
 //! | `signals`, `descriptors`, `filters`, `exec` | of those about these, and programs |
 //! | `start` | the beginning |

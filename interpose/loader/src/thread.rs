@@ -56,7 +56,13 @@ pub struct Dispatched {
     pub said: AtomicU32,
     /// The program's stack pointer.
     pub stack: AtomicU64,
-    /// With that: the call's number or result, its arguments and the agent's note.
+    /// The program's other stack for signals, where it begins and its bytes: from there calls come
+    /// the slow way. The kernel puts signals at its top if the stack pointer is elsewhere, as the
+    /// dispatcher's is.
+    pub other: [AtomicU64; 2],
+    /// The call's number, while there is no stack for it.
+    pub number: AtomicU64,
+    /// With what was said: the call's number or result, its arguments and the agent's note.
     pub words: [AtomicU64; 8],
 }
 
@@ -69,8 +75,26 @@ impl Dispatched {
             mask: AtomicU64::new(0),
             said: AtomicU32::new(0),
             stack: AtomicU64::new(0),
+            other: [AtomicU64::new(0), AtomicU64::new(u64::MAX)],
+            number: AtomicU64::new(0),
             words: [const { AtomicU64::new(0) }; 8],
         }
+    }
+}
+
+impl Dispatched {
+    /// The other stack is not known until the kernel says so, at the next call.
+    pub fn forget_other(&self) {
+        self.other[0].store(0, SeqCst);
+        self.other[1].store(u64::MAX, SeqCst);
+    }
+
+    /// As the kernel says it (`stack_t`).
+    pub fn know_other(&self, [start, flags, bytes]: [u64; 3]) {
+        const DISABLED: u64 = 2;
+        let is_there = flags & DISABLED == 0;
+        self.other[0].store(start, SeqCst);
+        self.other[1].store(if is_there { bytes } else { 0 }, SeqCst);
     }
 }
 
@@ -85,6 +109,9 @@ pub const INSIDE: usize = offset_of!(Block, call.inside);
 pub const DEFERRED: usize = offset_of!(Block, call.deferred);
 pub const SAID: usize = offset_of!(Block, call.said);
 pub const PROGRAM_STACK: usize = offset_of!(Block, call.stack);
+pub const OTHER_START: usize = offset_of!(Block, call.other);
+pub const OTHER_BYTES: usize = OTHER_START + 8;
+pub const NUMBER: usize = offset_of!(Block, call.number);
 pub const FIRST_WORD: usize = offset_of!(Block, call.words);
 
 /// The kernel blocks calls that come from elsewhere than the loader's text.
@@ -173,6 +200,7 @@ impl Block {
 
     /// Thread-local variables have their first values.
     fn fill(&self) {
+        self.call.forget_other();
         let (from, filled, bytes, alignment) = variables();
         let to = self.address() - bytes.next_multiple_of(alignment.max(1));
         // SAFETY: memory below the block that its thread alone reads, which has not begun.

@@ -366,6 +366,7 @@ extern "C" fn trapped(context: *mut Context, info: *const Info) -> u64 {
         context.mask = block.call.mask.load(SeqCst);
     }
     context.mask &= !SIGSYS_BIT;
+    block.call.know_other(context.stack);
     if info.code != BY_DISPATCH {
         return signals::refused(context.mask);
     }
