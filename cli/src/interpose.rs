@@ -31,6 +31,9 @@ pub struct Arguments {
     /// What the agent prints goes to this file (default: stderr)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Programs ask for the time by system calls, which the agent sees, instead of the kernel's vDSO
+    #[arg(long)]
+    no_vdso: bool,
     /// The agent's extension file with its own arguments, --, and the program with its arguments
     #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true, value_name = "AGENT")]
     rest: Vec<OsString>,
@@ -53,6 +56,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let file =
             file.map_err(|error| Failure::unusable(format!("{}: {error}", path.display())))?;
         interposer = interposer.output(file);
+    }
+    if arguments.no_vdso {
+        interposer = interposer.no_vdso();
     }
     let status = interposer.run(program, given);
     let status = status.map_err(|error| Failure::unusable(error.to_string()))?;

@@ -37,8 +37,14 @@ pub fn loader() -> std::io::Result<OwnedFd> {
 const ARGUMENTS: usize = 8 << 10;
 const END: usize = 64 << 10;
 
+/// Where it says whether programs have no vDSO.
+const NO_VDSO: usize = (4 << 10) + 4;
+
 /// The file that the agent's window is in, with its arguments. `None` if they are too long.
-pub fn window<'a>(arguments: impl Iterator<Item = &'a [u8]>) -> std::io::Result<Option<OwnedFd>> {
+pub fn window<'a>(
+    arguments: impl Iterator<Item = &'a [u8]>,
+    no_vdso: bool,
+) -> std::io::Result<Option<OwnedFd>> {
     let mut words = Vec::new();
     for argument in arguments {
         words.extend(argument);
@@ -48,6 +54,7 @@ pub fn window<'a>(arguments: impl Iterator<Item = &'a [u8]>) -> std::io::Result<
         return Ok(None);
     }
     let mut bytes = vec![0; ARGUMENTS];
+    bytes[NO_VDSO] = no_vdso.into();
     bytes.extend((words.len() as u32).to_le_bytes());
     bytes.extend(words);
     bytes.resize(END, 0);

@@ -37,6 +37,7 @@ pub struct Interposer {
     agent: PathBuf,
     arguments: Vec<OsString>,
     output: Option<OwnedFd>,
+    no_vdso: bool,
 }
 
 /// What a loader is to do instead of loading an open file: find the program by its path, or let the
@@ -63,6 +64,7 @@ impl Interposer {
             agent: agent.into(),
             arguments: Vec::new(),
             output: None,
+            no_vdso: false,
         }
     }
 
@@ -75,6 +77,13 @@ impl Interposer {
     /// What the agent prints goes there, instead of the standard error.
     pub fn output(mut self, file: impl Into<OwnedFd>) -> Interposer {
         self.output = Some(file.into());
+        self
+    }
+
+    /// Programs are not told of the kernel's vDSO: they ask for the time by calls, which the agent
+    /// sees.
+    pub fn no_vdso(mut self) -> Interposer {
+        self.no_vdso = true;
         self
     }
 
@@ -115,7 +124,7 @@ impl Interposer {
         let bytes = std::fs::read(&self.agent);
         let bytes = bytes.map_err(|error| InterposeError::Agent(self.agent.clone(), error))?;
         let told = self.arguments.iter().map(|a| a.as_bytes());
-        let window = files::window(told).map_err(&made)?;
+        let window = files::window(told, self.no_vdso).map_err(&made)?;
         let window = window.ok_or(InterposeError::Arguments)?;
         let output = match &self.output {
             Some(file) => files::high(file.as_fd()),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   0      who has which data stack: numbers of threads
-//!   4 KiB  whether the agent has begun
+//!   4 KiB  whether the agent has begun, and whether programs have no vDSO
 //!   8 KiB  the agent's arguments: bytes, then each with a zero
 //!   64 KiB the window from the image's data stack on
 //! ```
@@ -43,8 +43,15 @@ pub fn begin(file: i32, bytes: u64) -> Option<bool> {
 
 /// The word that says whether the agent has begun.
 const BEGUN: usize = 1024;
+/// The word that says whether programs are not told of the kernel's vDSO.
+const NO_VDSO: usize = 1025;
 /// The arguments' length.
 const ARGUMENTS: usize = 2048;
+
+/// Whether programs are not told of the kernel's vDSO, so that they ask by calls.
+pub fn no_vdso() -> bool {
+    word(NO_VDSO).load(SeqCst) != 0
+}
 
 /// The agent's arguments, each with a zero.
 pub fn arguments() -> &'static [u8] {
