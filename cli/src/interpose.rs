@@ -31,7 +31,7 @@ pub struct Arguments {
     /// What the agent prints goes to this file (default: stderr)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Programs ask for the time by system calls, which the agent sees, instead of the kernel's vDSO
+    /// Programs ask for the time by system calls, which the agent sees, instead of the vDSO
     #[arg(long)]
     no_vdso: bool,
     /// The agent's extension file with its own arguments, --, and the program with its arguments
