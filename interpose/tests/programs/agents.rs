@@ -31,6 +31,23 @@ fn one_state_for_a_tree() {
 }
 
 #[test]
+fn calls_by_program() {
+    let script = "/bin/true; /bin/true; mkdir \"$0\"; rmdir \"$0\"; :";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("made");
+    let words = ["bash", "-c", script, path.to_str().expect("a path")];
+    let (_, said) = under("count", &["--folded"], &words);
+    let count = |line: &str| {
+        let found = said.lines().find_map(|all| all.strip_prefix(line));
+        found.and_then(|count| count.trim().parse().ok())
+    };
+    assert_eq!(count("true;exit_group "), Some(2), "{said}");
+    assert_eq!(count("mkdir;mkdir "), Some(1), "{said}");
+    assert_eq!(count("rmdir;rmdir "), Some(1), "{said}");
+    assert_eq!(count("bash;exit_group "), Some(1), "{said}");
+}
+
+#[test]
 fn what_is_denied_is_not_done() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("kept");
