@@ -37,6 +37,9 @@ pub struct Arguments {
     /// Print at the end how many places were rewritten, and how many calls the kernel stopped
     #[arg(long)]
     stats: bool,
+    /// Programs ask for the time by system calls, which the agent sees, instead of the vDSO
+    #[arg(long)]
+    no_vdso: bool,
     /// The agent's extension file with its own arguments, --, and the program with its arguments
     #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true, value_name = "AGENT")]
     rest: Vec<OsString>,
@@ -65,6 +68,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     if arguments.stats {
         interposer = interposer.stats();
+    }
+    if arguments.no_vdso {
+        interposer = interposer.no_vdso();
     }
     let status = interposer.run(program, given);
     let status = status.map_err(|error| Failure::unusable(error.to_string()))?;

@@ -36,10 +36,12 @@ pub fn loader() -> std::io::Result<OwnedFd> {
 /// `loader/src/agent/places.rs` has it.
 const ARGUMENTS: usize = 8 << 10;
 const END: usize = 64 << 10;
-/// And where what is wanted of loaders is, by bits: no site rewritten, counts printed at the end.
+/// And where what is wanted of loaders is, by bits: no site rewritten, counts printed at the end,
+/// no vDSO.
 const WANTED: usize = (4 << 10) + 4;
 pub const SLOW: u32 = 1;
 pub const STATS: u32 = 2;
+pub const NO_VDSO: u32 = 4;
 
 /// The file that the agent's window is in, with its arguments. `None` if they are too long.
 pub fn window<'a>(

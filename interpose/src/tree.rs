@@ -93,6 +93,13 @@ impl Interposer {
         self
     }
 
+    /// Programs are not told of the kernel's vDSO: they ask for the time by calls, which the agent
+    /// sees.
+    pub fn no_vdso(mut self) -> Interposer {
+        self.wanted |= files::NO_VDSO;
+        self
+    }
+
     /// Runs a program, found as shells do, and waits for it and all that it started: its own
     /// status.
     ///

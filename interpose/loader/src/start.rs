@@ -291,6 +291,9 @@ impl Lists {
         const BASE: u64 = 7;
         const ENTRY: u64 = 9;
         const EXECFN: u64 = 31;
+        const VDSO: u64 = 33;
+        const IGNORED: u64 = 1;
+        let no_vdso = places::is_wanted(places::NO_VDSO);
         let mut end = self.values;
         while self.given.word(end) != 0 {
             end += 2;
@@ -304,6 +307,13 @@ impl Lists {
         let mut to = stack as *mut u64;
         for index in (0..end).filter(|index| *index != self.place) {
             let mut word = self.given.word(index);
+            if index >= self.values
+                && (index - self.values).is_multiple_of(2)
+                && word == VDSO
+                && no_vdso
+            {
+                word = IGNORED;
+            }
             if index > self.values && (index - self.values) % 2 == 1 {
                 word = match self.given.word(index - 1) {
                     PHDR => main.table,

@@ -1,6 +1,6 @@
 //! What agents see and do.
 
-use crate::support::under;
+use crate::support::{under, under_into};
 use std::path::Path;
 
 /// How often the table of `count` says that a call was made.
@@ -28,6 +28,23 @@ fn one_state_for_a_tree() {
         "{said}"
     );
     assert_eq!(count(&said, "exit_group"), 8, "{said}");
+}
+
+#[test]
+fn calls_by_program() {
+    let script = "/bin/true; /bin/true; mkdir \"$0\"; rmdir \"$0\"; :";
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("made");
+    let words = ["bash", "-c", script, path.to_str().expect("a path")];
+    let (_, said) = under("count", &["--folded"], &words);
+    let count = |line: &str| {
+        let found = said.lines().find_map(|all| all.strip_prefix(line));
+        found.and_then(|count| count.trim().parse().ok())
+    };
+    assert_eq!(count("true;exit_group "), Some(2), "{said}");
+    assert_eq!(count("mkdir;mkdir "), Some(1), "{said}");
+    assert_eq!(count("rmdir;rmdir "), Some(1), "{said}");
+    assert_eq!(count("bash;exit_group "), Some(1), "{said}");
 }
 
 #[test]
@@ -298,6 +315,62 @@ fn rules_in_a_file() {
         let wrong = format!("deny: {}:{wrong}\n", at("rules.toml"));
         assert_eq!((seen.status, said), (Some(125), wrong));
     }
+}
+
+#[test]
+fn a_program_is_told_the_same_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| {
+        folder
+            .path()
+            .join(name)
+            .to_str()
+            .expect("a path")
+            .to_owned()
+    };
+    let (log, input, made) = (at("log"), at("input"), at("made"));
+    // Its name is among what is recorded.
+    let output = folder.path().join("output");
+    let run = |agent: &str, told: &[&str], words: &[&str]| under_into(&output, agent, told, words);
+    std::fs::write(&input, "one\n").expect("a file");
+    let script = "import os, sys, time, random\n\
+                  print(time.time_ns(), time.monotonic_ns(), os.getpid(), random.random(), os.urandom(4))\n\
+                  print(open(sys.argv[1]).read(), os.stat(sys.argv[1]).st_mtime_ns)\n\
+                  time.sleep(0.01)\n\
+                  open(sys.argv[2], 'w').write('made')";
+    let words = ["/usr/bin/python3", "-c", script, &input, &made];
+    let (first, said) = run("record", &[&log], &words);
+    assert_eq!((first.status, said.as_str()), (Some(0), ""));
+    assert_eq!(std::fs::read_to_string(&made).expect("a file"), "made");
+    // The input is another, and then not there; what the program writes goes nowhere.
+    std::fs::write(&made, "before").expect("a file");
+    for text in [Some("other\n"), None] {
+        match text {
+            Some(text) => std::fs::write(&input, text).expect("a file"),
+            None => std::fs::remove_file(&input).expect("a file"),
+        }
+        std::fs::write(&output, "").expect("a file");
+        let (again, said) = run("replay", &[&log], &words);
+        assert_eq!((again, said.as_str()), (first.clone(), ""));
+        assert_eq!(std::fs::read_to_string(&made).expect("a file"), "before");
+    }
+    // Another program, or the same with other words.
+    let (seen, said) = under(
+        "replay",
+        &[&log],
+        &["/usr/bin/python3", "-c", script, &made, &made],
+    );
+    assert_eq!(seen.status, Some(125));
+    assert!(said.starts_with("log: call "), "{said}");
+    assert!(
+        said.contains("openat: it was given something else") || said.contains(": the log has "),
+        "{said}"
+    );
+    let (seen, said) = under("replay", &["/nonesuch"], &["true"]);
+    assert_eq!(
+        (seen.status, said.as_str()),
+        (Some(125), "log: call 0: there is no /nonesuch\n")
+    );
 }
 
 #[test]

@@ -49,6 +49,8 @@ const WANTED: usize = 1025;
 pub const SLOW: u32 = 1;
 /// The counts are printed at the end.
 pub const STATS: u32 = 2;
+/// Programs are not told of the kernel's vDSO, so that they ask by calls.
+pub const NO_VDSO: u32 = 4;
 /// Counts: sites that were rewritten, and calls that the kernel stopped.
 pub const REWRITTEN: usize = 1026;
 pub const STOPPED: usize = 1027;
