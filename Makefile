@@ -16,7 +16,7 @@ all: build
 
 # What Debian 12 and Ubuntu 24.04 lack on a fresh machine.
 setup:
-	@scripts/setup.sh gcc g++ make binutils pkg-config wabt clang lld tar xz-utils newlib-source gdb libpcap-dev libfcgi-dev iproute2 util-linux
+	@scripts/setup.sh gcc g++ make binutils pkg-config wabt clang lld tar xz-utils newlib-source gdb strace libpcap-dev libfcgi-dev iproute2 util-linux
 	@scripts/setup.sh gcc-$$(g++ -dumpversion | cut -d. -f1)-source
 
 build: setup

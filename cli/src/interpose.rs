@@ -31,6 +31,15 @@ pub struct Arguments {
     /// What the agent prints goes to this file (default: stderr)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Let the kernel stop each call; rewrite no instruction of the programs
+    #[arg(long)]
+    slow: bool,
+    /// Print at the end how many places were rewritten, and how many calls the kernel stopped
+    #[arg(long)]
+    stats: bool,
+    /// Programs ask for the time by system calls, which the agent sees, instead of the vDSO
+    #[arg(long)]
+    no_vdso: bool,
     /// The agent's extension file with its own arguments, --, and the program with its arguments
     #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true, value_name = "AGENT")]
     rest: Vec<OsString>,
@@ -53,6 +62,15 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let file =
             file.map_err(|error| Failure::unusable(format!("{}: {error}", path.display())))?;
         interposer = interposer.output(file);
+    }
+    if arguments.slow {
+        interposer = interposer.slow();
+    }
+    if arguments.stats {
+        interposer = interposer.stats();
+    }
+    if arguments.no_vdso {
+        interposer = interposer.no_vdso();
     }
     let status = interposer.run(program, given);
     let status = status.map_err(|error| Failure::unusable(error.to_string()))?;

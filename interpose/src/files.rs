@@ -36,9 +36,18 @@ pub fn loader() -> std::io::Result<OwnedFd> {
 /// `loader/src/agent/places.rs` has it.
 const ARGUMENTS: usize = 8 << 10;
 const END: usize = 64 << 10;
+/// And where what is wanted of loaders is, by bits: no site rewritten, counts printed at the end,
+/// no vDSO.
+const WANTED: usize = (4 << 10) + 4;
+pub const SLOW: u32 = 1;
+pub const STATS: u32 = 2;
+pub const NO_VDSO: u32 = 4;
 
 /// The file that the agent's window is in, with its arguments. `None` if they are too long.
-pub fn window<'a>(arguments: impl Iterator<Item = &'a [u8]>) -> std::io::Result<Option<OwnedFd>> {
+pub fn window<'a>(
+    arguments: impl Iterator<Item = &'a [u8]>,
+    wanted: u32,
+) -> std::io::Result<Option<OwnedFd>> {
     let mut words = Vec::new();
     for argument in arguments {
         words.extend(argument);
@@ -48,6 +57,7 @@ pub fn window<'a>(arguments: impl Iterator<Item = &'a [u8]>) -> std::io::Result<
         return Ok(None);
     }
     let mut bytes = vec![0; ARGUMENTS];
+    bytes[WANTED..WANTED + 4].copy_from_slice(&wanted.to_le_bytes());
     bytes.extend((words.len() as u32).to_le_bytes());
     bytes.extend(words);
     bytes.resize(END, 0);

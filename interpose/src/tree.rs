@@ -37,6 +37,7 @@ pub struct Interposer {
     agent: PathBuf,
     arguments: Vec<OsString>,
     output: Option<OwnedFd>,
+    wanted: u32,
 }
 
 /// What a loader is to do instead of loading an open file: find the program by its path, or let the
@@ -63,6 +64,7 @@ impl Interposer {
             agent: agent.into(),
             arguments: Vec::new(),
             output: None,
+            wanted: 0,
         }
     }
 
@@ -75,6 +77,26 @@ impl Interposer {
     /// What the agent prints goes there, instead of the standard error.
     pub fn output(mut self, file: impl Into<OwnedFd>) -> Interposer {
         self.output = Some(file.into());
+        self
+    }
+
+    /// Each call is stopped by the kernel; none of the program's instructions are rewritten.
+    pub fn slow(mut self) -> Interposer {
+        self.wanted |= files::SLOW;
+        self
+    }
+
+    /// How many places of the programs were rewritten, and how many calls the kernel stopped, is
+    /// printed at the end, behind what the agent prints.
+    pub fn stats(mut self) -> Interposer {
+        self.wanted |= files::STATS;
+        self
+    }
+
+    /// Programs are not told of the kernel's vDSO: they ask for the time by calls, which the agent
+    /// sees.
+    pub fn no_vdso(mut self) -> Interposer {
+        self.wanted |= files::NO_VDSO;
         self
     }
 
@@ -115,7 +137,7 @@ impl Interposer {
         let bytes = std::fs::read(&self.agent);
         let bytes = bytes.map_err(|error| InterposeError::Agent(self.agent.clone(), error))?;
         let told = self.arguments.iter().map(|a| a.as_bytes());
-        let window = files::window(told).map_err(&made)?;
+        let window = files::window(told, self.wanted).map_err(&made)?;
         let window = window.ok_or(InterposeError::Arguments)?;
         let output = match &self.output {
             Some(file) => files::high(file.as_fd()),

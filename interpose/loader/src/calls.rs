@@ -1,6 +1,7 @@
 //! What becomes of a call: the agent is asked, and calls that would take the program out of its
 //! sight are made in another way.
 
+use crate::after;
 use crate::agent::{self, Asked, Verdict};
 use crate::descriptors;
 use crate::exec;
@@ -8,6 +9,7 @@ use crate::filters;
 use crate::memory;
 use crate::place::heap;
 use crate::signals;
+use crate::sites;
 use crate::stubs::{self, Kind};
 use crate::system::{self, error, number};
 use crate::thread::Block;
@@ -20,17 +22,29 @@ pub fn serve(call: &mut Call<'_>) {
         number: call.number,
         arguments: call.arguments(),
         result: 0,
+        note: 0,
     };
-    match agent::ask(Block::mine(), asked) {
+    let verdict = agent::ask(Block::mine(), asked);
+    decided(call, verdict);
+}
+
+/// A call of which the agent has said this.
+pub fn decided(call: &mut Call<'_>, verdict: Verdict) {
+    match verdict {
         Verdict::Answer(result) => call.answer(result),
         Verdict::Pass(made) => {
             call.number = made.number;
             make(call, made.arguments);
         }
+        Verdict::PassAfter(made) => {
+            call.number = made.number;
+            after::make(call, made);
+        }
     }
 }
 
-fn make(call: &mut Call<'_>, words: [u64; 6]) {
+/// Makes it.
+pub fn make(call: &mut Call<'_>, words: [u64; 6]) {
     let [a, b, c, d, e, _] = words;
     if let Some(index) = filters::installs(call.number, words) {
         return filters::install(call, words, index);
@@ -44,6 +58,10 @@ fn make(call: &mut Call<'_>, words: [u64; 6]) {
         number::EXECVEAT => exec::exec(call, Some(a as i32), [b, c, d, e]),
         number::EXIT => {
             agent::end(Block::mine());
+            pass(call, words, Kind::Plain);
+        }
+        number::SIGALTSTACK => {
+            Block::mine().call.forget_other();
             pass(call, words, Kind::Plain);
         }
         number::BRK => call.answer(heap::brk(a) as i64),
@@ -72,6 +90,33 @@ fn make(call: &mut Call<'_>, words: [u64; 6]) {
     }
 }
 
+/// Whether a call may be one of those that [`make`] does not pass as they are.
+pub fn is_special(number: u64, [a, b, _, d, e, f]: [u64; 6]) -> bool {
+    match number {
+        number::CLONE | number::CLONE3 | number::FORK | number::VFORK => true,
+        number::EXECVE | number::EXECVEAT | number::EXIT | number::RT_SIGRETURN => true,
+        number::RT_SIGACTION | number::RT_SIGPROCMASK | number::RT_SIGSUSPEND => true,
+        number::BRK
+        | number::SIGALTSTACK
+        | number::PRCTL
+        | number::ARCH_PRCTL
+        | number::SECCOMP => true,
+        number::PTRACE | number::IO_URING_SETUP | number::CLOSE_RANGE => true,
+        number::READLINK | number::READLINKAT | number::OPEN | number::OPENAT => true,
+        number::PPOLL => d != 0,
+        number::EPOLL_PWAIT | number::EPOLL_PWAIT2 => e != 0,
+        number::PSELECT6 => f != 0,
+        number::CLOSE => descriptors::is_own(a),
+        number::DUP2 | number::DUP3 => descriptors::is_own(b),
+        number::FCNTL | number::IOCTL => descriptors::is_flagged(number, a, b),
+        // Of x32, or no call.
+        _ => number > LAST,
+    }
+}
+
+/// Above the kernel's numbers.
+const LAST: u64 = 4096;
+
 /// Requests of `ptrace` by which one process begins to trace another.
 const TRACE_ME: u64 = 0;
 const ATTACH: u64 = 16;
@@ -84,7 +129,11 @@ pub fn pass(call: &mut Call<'_>, words: [u64; 6], kind: Kind) {
     if words != call.arguments() && kind == Kind::Plain {
         return alter(call, words);
     }
-    match stubs::stub(call.context.registers.rip, kind) {
+    let stub = match (call.context.registers.rip, kind) {
+        (stubs::BEHIND, Kind::Guest) => after::shared(call),
+        (back, kind) => stubs::stub(back, kind),
+    };
+    match stub {
         Some(stub) => call.pass(stub),
         None => call.answer(error::ENOMEM),
     }
@@ -142,8 +191,9 @@ fn thread(call: &mut Call<'_>, flags: u64, has_stack: bool, words: [u64; 6]) {
     let Some(block) = Block::take() else {
         return call.answer(error::ENOMEM);
     };
+    sites::threads();
     let registers = &mut call.context.registers;
-    block.begin.store(registers.rip, SeqCst);
+    block.begin.store(call.back, SeqCst);
     block.ninth.store(registers.r9, SeqCst);
     let kept = [registers.r9, registers.rip];
     let Some(at) = push(registers.rsp - RED_ZONE, &kept) else {
@@ -183,13 +233,16 @@ fn clone3(call: &mut Call<'_>, words: [u64; 6]) {
 fn fork(call: &mut Call<'_>, words: [u64; 6], stack: u64) {
     let block = Block::mine();
     memory::hold();
+    sites::hold();
     // SAFETY: the words name no stack.
     let (result, base) = unsafe { trap::fork(call.number, words) };
+    sites::release();
     memory::release();
     if result == 0 {
         if base != block.address() {
             block.program_fs.store(base, SeqCst);
         }
+        after::in_child(call);
         if stack != 0 {
             call.context.registers.rsp = stack;
         }

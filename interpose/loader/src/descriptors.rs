@@ -22,13 +22,22 @@ fn own() -> [u64; 5] {
     all
 }
 
-fn is_own(number: u64) -> bool {
-    own().contains(&number)
+/// Whether a word names one of them.
+pub fn is_own(number: u64) -> bool {
+    let told = start::told();
+    let all = [
+        told.loader,
+        told.agent,
+        told.window,
+        told.output,
+        told.alive,
+    ];
+    number as i32 >= 0 && all.contains(&(number as i32))
 }
 
 /// The calls `close`, `dup2` and `dup3`, whose word with this index is a descriptor that is closed.
 pub fn closed(call: &mut Call<'_>, words: [u64; 6], index: usize) {
-    match is_own(words[index] & 0xffff_ffff) {
+    match is_own(words[index]) {
         true => call.answer(EBADF),
         false => calls::pass(call, words, Kind::Plain),
     }
@@ -36,16 +45,21 @@ pub fn closed(call: &mut Call<'_>, words: [u64; 6], index: usize) {
 
 /// The calls `fcntl` and `ioctl`: no flag closes the loader's when a program is executed.
 pub fn flagged(call: &mut Call<'_>, words: [u64; 6]) {
-    const SET_FLAGS: u64 = 2;
-    const CLOSES: u64 = 0x5451;
-    let sets = match call.number {
-        number::FCNTL => words[1] == SET_FLAGS,
-        _ => words[1] == CLOSES,
-    };
-    match sets && is_own(words[0] & 0xffff_ffff) {
+    match is_flagged(call.number, words[0], words[1]) {
         true => call.answer(0),
         false => calls::pass(call, words, Kind::Plain),
     }
+}
+
+/// Whether it is one of the loader's whose flags such a call sets.
+pub fn is_flagged(number: u64, file: u64, request: u64) -> bool {
+    const SET_FLAGS: u64 = 2;
+    const CLOSES: u64 = 0x5451;
+    let sets = match number {
+        number::FCNTL => request == SET_FLAGS,
+        _ => request == CLOSES,
+    };
+    sets && is_own(file)
 }
 
 /// The call `close_range`: what lies between the loader's.

@@ -5,9 +5,7 @@
 
 use crate::stubs::{self, Kind};
 use crate::system::{self, number};
-use crate::thread::{PROGRAM_FS, STACK_TOP};
 use crate::trap::{self, Context};
-use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use postern_gates::fault::{self, Exception, Registers};
 
@@ -23,55 +21,6 @@ static INTERPOSE_WINDOW: AtomicU64 = AtomicU64::new(u64::MAX);
 /// The agent's window is there.
 pub fn window_is(base: u64) {
     INTERPOSE_WINDOW.store(base, SeqCst);
-}
-
-global_asm!(
-    // rdi = signal, rsi = info, rdx = context, r11 = the program's handler.
-    ".globl interpose_fault",
-    "interpose_fault:",
-    "rdgsbase rax",
-    "rdfsbase rcx",
-    "cmp rax, rcx",
-    "je 1f",
-    "cmp rax, [rip + INTERPOSE_WINDOW]",
-    "je 1f",
-    "cmp r11, 1",
-    "ja 2f",
-    // No handler: what the kernel does then.
-    "mov [rax + {FS}], rcx",
-    "wrfsbase rax",
-    "mov rbx, rsp",
-    "mov rsp, [rax + {STACK}]",
-    "mov rdx, r11",
-    "call {without}",
-    "mov rax, fs:[0]",
-    "mov rcx, [rax + {FS}]",
-    "wrfsbase rcx",
-    "mov rsp, rbx",
-    "ret",
-    "2:",
-    "jmp r11",
-    "1:",
-    "push rbp",
-    "mov rbp, rsp",
-    "and rsp, -16",
-    "mov rsi, rdx",
-    "call {own}",
-    "leave",
-    "ret",
-    FS = const PROGRAM_FS,
-    STACK = const STACK_TOP,
-    without = sym without,
-    own = sym own,
-);
-
-unsafe extern "C" {
-    fn interpose_fault();
-}
-
-/// What stubs for handlers lead to.
-pub fn entry() -> u64 {
-    interpose_fault as *const () as u64
 }
 
 const SIGNAL_INFO: u64 = 4;
@@ -111,7 +60,7 @@ pub fn begin() -> bool {
 }
 
 /// The program has no handler: 0 is the default, 1 that it is ignored.
-extern "C" fn without(signal: u64, info: *const [i32; 4], handler: u64) {
+pub extern "C" fn without(signal: u64, info: *const [i32; 4], handler: u64) {
     // SAFETY: the kernel's, until the handler returns.
     let sent = unsafe { (*info)[2] <= 0 };
     if sent && handler == 1 {
@@ -129,9 +78,8 @@ extern "C" fn without(signal: u64, info: *const [i32; 4], handler: u64) {
 }
 
 /// The loader's turn, or the agent's.
-extern "C" fn own(signal: u64, context: *mut Context) {
-    // SAFETY: the kernel's, until the handler returns.
-    let r = unsafe { &mut (*context).registers };
+pub fn own(signal: u64, context: &mut Context) {
+    let r = &mut context.registers;
     let mut registers = Registers {
         words: [
             r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.r8, r.r9, r.r10, r.r11, r.r12,

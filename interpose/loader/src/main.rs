@@ -13,6 +13,10 @@
 //! | `faults` | an agent's, and the program's |
 //! | `agent` | who is asked |
 //! | `calls` | what becomes of a call |
+//! | `sites`, `decode`, `maps`, `near` | places that make calls, rewritten: which may be, and how |
+//! | `fast` | calls from there |
+//! | `deferred` | signals meanwhile |
+//! | `after` | calls behind which the agent is called again |
 //! | `signals`, `descriptors`, `filters`, `exec` | of those about these, and programs |
 //! | `start` | the beginning |
 #![no_std]
@@ -20,17 +24,24 @@
 
 extern crate alloc;
 
+mod after;
 mod agent;
 mod bytes;
 mod calls;
+mod decode;
+mod deferred;
 mod descriptors;
 mod elf;
 mod exec;
+mod fast;
 mod faults;
 mod filters;
+mod maps;
 mod memory;
+mod near;
 mod place;
 mod signals;
+mod sites;
 mod start;
 mod stubs;
 mod system;

@@ -2,10 +2,10 @@
 //! comes instead of a call.
 
 use crate::calls::{self, RED_ZONE};
-use crate::faults;
 use crate::stubs::{self, Kind};
 use crate::system::{self, error, number};
 use crate::trap::{self, Call, SIGSYS, SIGSYS_BIT};
+use crate::{deferred, faults};
 use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// The call `rt_sigaction`.
@@ -25,11 +25,13 @@ pub fn action(call: &mut Call<'_>, signal: u64, new: u64, old: u64, size: u64) {
     words[1] |= RESTORER;
     words[2] = trap::restore();
     words[3] &= !SIGSYS_BIT;
-    if new != 0 && faults::ALL.contains(&signal) {
-        match faults::instead(words) {
+    let was_plain = deferred::is_plain(signal);
+    if new != 0 && signal != SIGSYS {
+        match instead(signal, words) {
             Some(instead) => words = instead,
             None => return call.answer(error::ENOMEM),
         }
+        words[1] = deferred::note(signal, words);
     }
     let mut former = [0u64; 4];
     let result = if signal == SIGSYS {
@@ -48,8 +50,11 @@ pub fn action(call: &mut Call<'_>, signal: u64, new: u64, old: u64, size: u64) {
             system::call(number::RT_SIGACTION, [signal, new, former, 8, 0, 0])
         }
     };
-    if faults::ALL.contains(&signal) {
+    if signal != SIGSYS {
         former[0] = stubs::handler(former[0]);
+        if was_plain {
+            former[1] &= !deferred::INFO;
+        }
     }
     if result == 0 && old != 0 {
         for (word, bytes) in former.iter().zip(action.chunks_exact_mut(8)) {
@@ -60,6 +65,19 @@ pub fn action(call: &mut Call<'_>, signal: u64, new: u64, old: u64, size: u64) {
         }
     }
     call.answer(result);
+}
+
+/// What the kernel is to be told instead of an action of the program's.
+fn instead(signal: u64, action: [u64; 4]) -> Option<[u64; 4]> {
+    const NO_HANDLERS: [u64; 2] = [0, 1];
+    if faults::ALL.contains(&signal) {
+        return faults::instead(action);
+    }
+    let [handler, flags, restorer, mask] = action;
+    match NO_HANDLERS.contains(&handler) {
+        true => Some(action),
+        false => Some([stubs::stub(handler, Kind::Signal)?, flags, restorer, mask]),
+    }
 }
 
 /// The call `rt_sigprocmask`: the mask that counts is the one that the program goes on with.

@@ -1,13 +1,14 @@
 //! The beginning: the loader finds what it is to load, puts it into memory, and becomes it.
 
-use crate::agent::domain;
+use crate::agent::{domain, places};
 use crate::elf::{Elf, HEAD, Unfit};
 use crate::exec::{self, VARIABLE};
 use crate::faults;
 use crate::place::{self, Failed, Placed, heap};
 use crate::system::{self, number};
 use crate::thread::Block;
-use crate::{stubs, trap};
+use crate::{fast, sites, stubs, trap};
+use alloc::format;
 use alloc::string::String;
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
@@ -160,7 +161,17 @@ extern "C" fn first(stack: u64) -> ! {
     }
     if file == LAST_WORDS {
         domain::last_words();
+        if places::is_wanted(places::STATS) {
+            let [sites, stopped] = [places::REWRITTEN, places::STOPPED].map(places::noted);
+            let words = format!("postern: {sites} sites rewritten, {stopped} calls by signal\n");
+            system::write(told().output, words.as_bytes());
+        }
         system::end(0);
+    }
+    let vectors = domain::agent().and_then(|agent| agent.uses_vectors());
+    if let Some(vectors) = vectors.filter(|_| !places::is_wanted(places::SLOW)) {
+        fast::begin(vectors);
+        sites::begin();
     }
     let name = rest.rsplit(|byte| *byte == b'/').next().unwrap_or(rest);
     // SAFETY: a name that ends with a zero, as the path does.
@@ -280,6 +291,9 @@ impl Lists {
         const BASE: u64 = 7;
         const ENTRY: u64 = 9;
         const EXECFN: u64 = 31;
+        const VDSO: u64 = 33;
+        const IGNORED: u64 = 1;
+        let no_vdso = places::is_wanted(places::NO_VDSO);
         let mut end = self.values;
         while self.given.word(end) != 0 {
             end += 2;
@@ -293,6 +307,13 @@ impl Lists {
         let mut to = stack as *mut u64;
         for index in (0..end).filter(|index| *index != self.place) {
             let mut word = self.given.word(index);
+            if index >= self.values
+                && (index - self.values).is_multiple_of(2)
+                && word == VDSO
+                && no_vdso
+            {
+                word = IGNORED;
+            }
             if index > self.values && (index - self.values) % 2 == 1 {
                 word = match self.given.word(index - 1) {
                     PHDR => main.table,

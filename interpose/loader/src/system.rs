@@ -32,6 +32,7 @@ pub mod number {
     pub const PRCTL: u64 = 157;
     pub const ARCH_PRCTL: u64 = 158;
     pub const RT_SIGSUSPEND: u64 = 130;
+    pub const SIGALTSTACK: u64 = 131;
     pub const EXIT_GROUP: u64 = 231;
     pub const OPENAT: u64 = 257;
     pub const READLINKAT: u64 = 267;
@@ -55,6 +56,7 @@ pub mod number {
 pub mod error {
     pub const EPERM: i64 = -1;
     pub const ENOENT: i64 = -2;
+    pub const EINTR: i64 = -4;
     pub const E2BIG: i64 = -7;
     pub const ENOEXEC: i64 = -8;
     pub const ENOMEM: i64 = -12;
@@ -167,6 +169,9 @@ pub fn write(file: i32, mut bytes: &[u8]) {
         let part = (bytes.as_ptr() as u64, bytes.len() as u64);
         // SAFETY: the kernel reads the slice.
         let done = unsafe { call(number::WRITE, [file as u64, part.0, part.1, 0, 0, 0]) };
+        if done == error::EINTR {
+            continue;
+        }
         if done <= 0 {
             return;
         }

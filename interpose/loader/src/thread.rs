@@ -33,8 +33,69 @@ pub struct Block {
     next: AtomicPtr<Block>,
     /// Which data stack of the agent's the thread has, and one more; 0 is none.
     place: AtomicU32,
+    /// What the dispatcher ([`crate::fast`]) is doing with a call of the thread's.
+    pub call: Dispatched,
     /// What was prepared for the last program that it was to become ([`crate::exec`]), or 0.
     pub prepared: AtomicU64,
+    /// The first record of calls whose child has this thread's memory ([`crate::after`]), or 0.
+    pub waiting: AtomicU64,
+}
+
+/// A call that comes by the dispatcher.
+#[repr(C)]
+pub struct Dispatched {
+    /// 1 while it is looked at, up to where the program goes on or the kernel stops the call:
+    /// signals are put off then ([`crate::deferred`]).
+    pub inside: AtomicU32,
+    /// 1: one was, and all are blocked until the call comes the slow way.
+    pub deferred: AtomicU32,
+    /// The program's mask of signals then.
+    pub mask: AtomicU64,
+    /// What the agent has said of the call that comes the slow way now: one of
+    /// [`crate::fast::SAID`].
+    pub said: AtomicU32,
+    /// The program's stack pointer.
+    pub stack: AtomicU64,
+    /// The program's other stack for signals, where it begins and its bytes: from there calls come
+    /// the slow way. The kernel puts signals at its top if the stack pointer is elsewhere, as the
+    /// dispatcher's is.
+    pub other: [AtomicU64; 2],
+    /// The call's number, while there is no stack for it.
+    pub number: AtomicU64,
+    /// With what was said: the call's number or result, its arguments and the agent's note.
+    pub words: [AtomicU64; 8],
+}
+
+impl Dispatched {
+    /// No call.
+    const fn none() -> Dispatched {
+        Dispatched {
+            inside: AtomicU32::new(0),
+            deferred: AtomicU32::new(0),
+            mask: AtomicU64::new(0),
+            said: AtomicU32::new(0),
+            stack: AtomicU64::new(0),
+            other: [AtomicU64::new(0), AtomicU64::new(u64::MAX)],
+            number: AtomicU64::new(0),
+            words: [const { AtomicU64::new(0) }; 8],
+        }
+    }
+}
+
+impl Dispatched {
+    /// The other stack is not known until the kernel says so, at the next call.
+    pub fn forget_other(&self) {
+        self.other[0].store(0, SeqCst);
+        self.other[1].store(u64::MAX, SeqCst);
+    }
+
+    /// As the kernel says it (`stack_t`).
+    pub fn know_other(&self, [start, flags, bytes]: [u64; 3]) {
+        const DISABLED: u64 = 2;
+        let is_there = flags & DISABLED == 0;
+        self.other[0].store(start, SeqCst);
+        self.other[1].store(if is_there { bytes } else { 0 }, SeqCst);
+    }
 }
 
 /// Offsets for assembly.
@@ -44,6 +105,14 @@ pub const BEGIN: usize = offset_of!(Block, begin);
 pub const NINTH: usize = offset_of!(Block, ninth);
 pub const SELECTOR: usize = offset_of!(Block, selector);
 pub const THREAD: usize = offset_of!(Block, thread);
+pub const INSIDE: usize = offset_of!(Block, call.inside);
+pub const DEFERRED: usize = offset_of!(Block, call.deferred);
+pub const SAID: usize = offset_of!(Block, call.said);
+pub const PROGRAM_STACK: usize = offset_of!(Block, call.stack);
+pub const OTHER_START: usize = offset_of!(Block, call.other);
+pub const OTHER_BYTES: usize = OTHER_START + 8;
+pub const NUMBER: usize = offset_of!(Block, call.number);
+pub const FIRST_WORD: usize = offset_of!(Block, call.words);
 
 /// The kernel blocks calls that come from elsewhere than the loader's text.
 const BLOCKED: u64 = 1;
@@ -111,7 +180,9 @@ impl Block {
                 thread: AtomicU32::new(STARTING),
                 next: AtomicPtr::new(core::ptr::null_mut()),
                 place: AtomicU32::new(0),
+                call: Dispatched::none(),
                 prepared: AtomicU64::new(0),
+                waiting: AtomicU64::new(0),
             });
         }
         // SAFETY: it was just written.
@@ -129,6 +200,7 @@ impl Block {
 
     /// Thread-local variables have their first values.
     fn fill(&self) {
+        self.call.forget_other();
         let (from, filled, bytes, alignment) = variables();
         let to = self.address() - bytes.next_multiple_of(alignment.max(1));
         // SAFETY: memory below the block that its thread alone reads, which has not begun.

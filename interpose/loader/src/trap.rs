@@ -1,12 +1,13 @@
 //! Calls of the program's: the kernel stops each, and sends a signal instead. Its handler is here.
 
-use crate::calls;
-use crate::faults;
+use crate::agent::places;
 use crate::signals;
 use crate::stubs::{OWN, OWN_BYTES};
 use crate::system::{self, number};
 use crate::thread::{BEGIN, Block, NINTH, PROGRAM_FS, SELECTOR, STACK_TOP};
+use crate::{after, calls, fast, faults, near, sites};
 use core::arch::{asm, global_asm};
+use core::sync::atomic::Ordering::SeqCst;
 
 /// What was interrupted, as the kernel puts it on the stack (`struct ucontext`).
 #[repr(C)]
@@ -329,6 +330,10 @@ pub struct Call<'a> {
     pub number: u64,
     /// What was interrupted; the call's result goes to rax.
     pub context: &'a mut Context,
+    /// Where the program goes on.
+    pub back: u64,
+    /// Its stack pointer then.
+    pub stack: u64,
 }
 
 impl Call<'_> {
@@ -356,19 +361,36 @@ extern "C" fn trapped(context: *mut Context, info: *const Info) -> u64 {
     const BY_DISPATCH: i32 = 2;
     // SAFETY: the kernel's, on the stack of the interrupted thread, until the handler returns.
     let (context, info) = unsafe { (&mut *context, &*info) };
+    let block = Block::mine();
+    if block.call.deferred.swap(0, SeqCst) != 0 {
+        context.mask = block.call.mask.load(SeqCst);
+    }
     context.mask &= !SIGSYS_BIT;
+    block.call.know_other(context.stack);
     if info.code != BY_DISPATCH {
         return signals::refused(context.mask);
     }
+    context.registers.rip = near::origin(context.registers.rip);
     let mut call = Call {
         number: info.call as u32 as u64,
+        back: context.registers.rip,
+        stack: context.registers.rsp,
         context,
     };
+    if let Some(said) = fast::said(block, call.arguments()) {
+        calls::decided(&mut call, said);
+        return 0;
+    }
+    if after::came_back(&mut call) {
+        return 0;
+    }
     if info.machine != X86_64 || call.number & 0x4000_0000 != 0 {
         // Of 32 bits: nobody sees what it means, so there is none.
         call.answer(system::error::ENOSYS);
         return 0;
     }
+    places::note(places::STOPPED);
+    sites::came(call.back, call.number);
     calls::serve(&mut call);
     0
 }

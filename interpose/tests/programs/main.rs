@@ -3,4 +3,6 @@
 mod agents;
 mod debian;
 mod probe;
+mod sites;
 mod support;
+mod trace;

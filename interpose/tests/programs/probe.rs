@@ -4,10 +4,11 @@ use crate::support::{folder, native, under};
 use std::path::Path;
 use std::process::Command;
 
-fn build(name: &str, flags: &[&str]) -> String {
+pub fn build(name: &str, flags: &[&str]) -> String {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let source = match name {
         "filtered" => here.join("filtered.c"),
+        _ if name.starts_with("sites") => here.join("sites.c"),
         _ => here.join("probe.c"),
     };
     let path = folder().join(name);
@@ -26,8 +27,10 @@ fn same(name: &str, flags: &[&str]) {
     let path = build(name, flags);
     let alone = native(&[&path]);
     assert_eq!(alone.status, Some(0), "{}", alone.output);
-    let (seen, said) = under("count", &[], &[&path]);
-    assert_eq!(alone, seen, "{said}");
+    for agent in ["count", "seen"] {
+        let (seen, said) = under(agent, &[], &[&path]);
+        assert_eq!(alone, seen, "{said}");
+    }
 }
 
 #[test]

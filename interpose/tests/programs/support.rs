@@ -26,7 +26,7 @@ pub fn agent(name: &str) -> PathBuf {
     if !built.contains(&path) {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let sources = match name {
-            "faulty" => here.join("tests/programs"),
+            "faulty" | "seen" => here.join("tests/programs"),
             _ => here.join("../examples/agents"),
         };
         Build::new(Language::C)
@@ -41,7 +41,7 @@ pub fn agent(name: &str) -> PathBuf {
 }
 
 /// What a program wrote and ended with.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub status: Option<i32>,
     pub output: String,
@@ -61,9 +61,36 @@ pub fn native(words: &[&str]) -> Seen {
     }
 }
 
-/// The same under an agent that is told these words, and what the agent said. The program's own
-/// output goes through a shell into a file, for a test's is the harness's.
+/// The same under an agent that is told these words, and what the agent said.
 pub fn under(name: &str, told: &[&str], words: &[&str]) -> (Seen, String) {
+    let output = tempfile::NamedTempFile::new().expect("a file");
+    under_into(output.path(), name, told, words)
+}
+
+/// The same, with a file for the output.
+pub fn under_into(output: &Path, name: &str, told: &[&str], words: &[&str]) -> (Seen, String) {
+    let interposer = Interposer::new(agent(name));
+    // What is recorded has the time in it.
+    let interposer = match name {
+        "record" | "replay" => interposer.no_vdso(),
+        _ => interposer,
+    };
+    run_into(output, interposer, told, words)
+}
+
+/// The same, of one that is given.
+pub fn run(interposer: Interposer, told: &[&str], words: &[&str]) -> (Seen, String) {
+    let output = tempfile::NamedTempFile::new().expect("a file");
+    run_into(output.path(), interposer, told, words)
+}
+
+/// The program's own output goes through a shell into a file, for a test's is the harness's.
+fn run_into(
+    output: &Path,
+    interposer: Interposer,
+    told: &[&str],
+    words: &[&str],
+) -> (Seen, String) {
     let file = || tempfile::tempfile().expect("a file");
     let text = |mut file: File| {
         let mut text = Vec::new();
@@ -71,24 +98,20 @@ pub fn under(name: &str, told: &[&str], words: &[&str]) -> (Seen, String) {
         file.read_to_end(&mut text).expect("a file");
         String::from_utf8_lossy(&text).into_owned()
     };
-    let (said, output) = (file(), tempfile::NamedTempFile::new().expect("a file"));
-    let interposer = Interposer::new(agent(name)).output(said.try_clone().expect("a file"));
+    let said = file();
+    let interposer = interposer.output(said.try_clone().expect("a file"));
     let interposer = told
         .iter()
         .fold(interposer, |all, word| all.argument(*word));
     let script = "exec > \"$0\" 2> /dev/null < /dev/null; exec \"$@\"";
-    let start = [
-        OsStr::new("-c"),
-        OsStr::new(script),
-        output.path().as_os_str(),
-    ];
+    let start = [OsStr::new("-c"), OsStr::new(script), output.as_os_str()];
     let words = start.into_iter().chain(words.iter().map(OsStr::new));
     let status = interposer
         .run(OsStr::new("sh"), words)
         .expect("the program is run");
     let seen = Seen {
         status: status.code(),
-        output: text(output.reopen().expect("a file")),
+        output: text(File::open(output).expect("a file")),
     };
     (seen, text(said))
 }

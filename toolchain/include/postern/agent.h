@@ -11,18 +11,25 @@
 struct pt_call {
 	unsigned long number;       /* Linux's number for x86-64 */
 	unsigned long arguments[6]; /* as they are in the registers: addresses are the program's */
-	long result;                /* the call's, if it is answered; errors are negative */
+	long result;                /* the call's; errors are negative */
+	unsigned long note;         /* the agent's own: 0, and behind the call as pt_agent left it */
 };
 
 /* What pt_agent returns. */
 enum pt_verdict {
 	PT_PASS = 0,  /* the call is made, with the words that the record has now */
-	PT_ANSWER = 1 /* it is not: it has the record's result */
+	PT_ANSWER = 1, /* it is not: it has the record's result */
+	PT_PASS_AFTER = 2 /* as PT_PASS, and pt_agent_after is called behind it */
 };
 
 /* Called before each system call. Where it faults, or returns something else, the program ends with
  * status 125. */
 POSTERN_EXPORT int pt_agent(struct pt_call *call);
+
+/* Called behind each call for which pt_agent returned PT_PASS_AFTER, with the record as it left it
+ * then, and the call's result, which it may change. Calls that do not come back (exit, execve) are
+ * not seen behind; those that make a process or thread, in the maker alone. */
+POSTERN_EXPORT void pt_agent_after(struct pt_call *call);
 
 /* Called once, if the agent has them: before the tree's first call, and when its last process has
  * ended. */

@@ -2,18 +2,20 @@
 
 use super::places::{self, STACKS};
 use super::{Asked, engine, services};
+use crate::fast::Vectors;
 use crate::faults;
 use crate::thread::Block as ThreadBlock;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::arch::asm;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
 use postern_gates::block::{Block, Terms};
 use postern_gates::callee::ServiceTable;
 use postern_gates::enter;
 use postern_gates::entry::{Entry, Manner};
-use postern_gates::gate::STATUS_OK;
+use postern_gates::gate::{FACT_GS, FACT_X87, FACT_XMM, FACT_YMM, STATUS_OK};
 use postern_gates::text::{Text, TextError};
 use postern_gates::window::Window;
 use postern_image::{ImageFile, ImageTables, Signature};
@@ -23,12 +25,16 @@ use postern_verifier::window::{LIMIT, PAGE, THREAD_BLOCK};
 const HEAP: u64 = 16 << 20;
 /// The function that is asked: `int pt_agent(struct pt_call *)`.
 const ASKED: &str = "pt_agent";
+/// The function that is called behind a call, if it is there:
+/// `void pt_agent_after(struct pt_call *)`.
+const AFTER: &str = "pt_agent_after";
 
 /// The agent.
 pub struct Agent {
     block: Block,
     window: Arc<Window>,
     entry: Entry,
+    after: Option<Entry>,
     /// Where the first data stack begins, and bytes of each.
     stacks: u32,
     stack: u32,
@@ -92,10 +98,14 @@ pub fn begin(bytes: &[u8], file: i32) -> Result<(), String> {
         .ok_or_else(|| format!("it has no function `{ASKED}`"))?;
     let signature: Signature = "i(p)".parse().map_err(|error| format!("{error}"))?;
     let entry = block.entry(export.offset, &signature, Manner::default());
+    let signature: Signature = "v(p)".parse().map_err(|error| format!("{error}"))?;
+    let after = tables.export(AFTER);
+    let after = after.map(|export| block.entry(export.offset, &signature, Manner::default()));
     let agent = alloc::boxed::Box::new(Agent {
         block,
         window,
         entry,
+        after,
         stacks: heap_end,
         stack,
         top,
@@ -176,11 +186,48 @@ impl Agent {
         unsafe { from.read_volatile() }
     }
 
-    /// Asks, on the calling thread.
+    /// Asks, on the calling thread. Vector registers are as they were, unless the agent's text has
+    /// instructions of theirs.
     pub fn call(&self, record: u32) -> Option<u64> {
+        let (integer, status): (u64, u32);
+        // SAFETY: an entry begins with its gate, which keeps what C's convention has it keep; all
+        // six registers for integers are set, and no others are arguments.
+        unsafe {
+            asm!(
+                "call qword ptr [rax]",
+                inout("rax") &raw const self.entry => integer,
+                inout("rdi") u64::from(record) => _,
+                inout("rsi") 0u64 => _, inout("rdx") 0u64 => _, inout("rcx") 0u64 => _,
+                inout("r8") 0u64 => _, inout("r9") 0u64 => _,
+                lateout("r10") _, lateout("r11") status,
+            );
+        }
+        (status == STATUS_OK).then_some(integer & 0xffff_ffff)
+    }
+
+    /// What registers its text has instructions for that its gates do not keep. `None`: more than
+    /// the dispatcher does.
+    pub fn uses_vectors(&self) -> Option<Vectors> {
+        let facts = self.entry.control().facts();
+        match facts {
+            _ if facts & (FACT_YMM | FACT_GS) != 0 => None,
+            _ if facts & FACT_X87 != 0 => Some(Vectors::LowerAndFloat),
+            _ if facts & FACT_XMM != 0 => Some(Vectors::Lower),
+            _ => Some(Vectors::None),
+        }
+    }
+
+    /// Whether it is called behind calls.
+    pub fn sees_after(&self) -> bool {
+        self.after.is_some()
+    }
+
+    /// Calls it behind a call, on the calling thread. Whether it returned.
+    pub fn call_after(&self, record: u32) -> bool {
         let arguments = [record.into(), 0, 0, 0, 0, 0];
-        let returned = enter::all(&self.entry, arguments, [0; 8], &[]);
-        (returned.status == STATUS_OK).then_some(returned.integer & 0xffff_ffff)
+        self.after
+            .as_ref()
+            .is_some_and(|entry| enter::all(entry, arguments, [0; 8], &[]).status == STATUS_OK)
     }
 
     /// Runs a function without arguments. Whether it returned.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   0      who has which data stack: numbers of threads
-//!   4 KiB  whether the agent has begun
+//!   4 KiB  whether the agent has begun; what is wanted; counts of calls and sites
 //!   8 KiB  the agent's arguments: bytes, then each with a zero
 //!   64 KiB the window from the image's data stack on
 //! ```
@@ -43,6 +43,33 @@ pub fn begin(file: i32, bytes: u64) -> Option<bool> {
 
 /// The word that says whether the agent has begun.
 const BEGUN: usize = 1024;
+/// What is wanted, by bits.
+const WANTED: usize = 1025;
+/// No site is rewritten.
+pub const SLOW: u32 = 1;
+/// The counts are printed at the end.
+pub const STATS: u32 = 2;
+/// Programs are not told of the kernel's vDSO, so that they ask by calls.
+pub const NO_VDSO: u32 = 4;
+/// Counts: sites that were rewritten, and calls that the kernel stopped.
+pub const REWRITTEN: usize = 1026;
+pub const STOPPED: usize = 1027;
+
+/// Whether something is wanted.
+pub fn is_wanted(bit: u32) -> bool {
+    word(WANTED).load(SeqCst) & bit != 0
+}
+
+/// One more.
+pub fn note(count: usize) {
+    word(count).fetch_add(1, SeqCst);
+}
+
+/// How many.
+pub fn noted(count: usize) -> u32 {
+    word(count).load(SeqCst)
+}
+
 /// The arguments' length.
 const ARGUMENTS: usize = 2048;
 
@@ -109,11 +136,16 @@ fn has_ended(thread: u32) -> bool {
     unsafe { system::call(KILL, [thread.into(), 0, 0, 0, 0, 0]) == NO_SUCH }
 }
 
+/// Where addresses are asked for: far above the loader, so that around programs and libraries there
+/// is room for the stubs of their sites.
+static FAR: AtomicU64 = AtomicU64::new(0x7e10_0000_0000);
+
 /// Addresses for windows, from a multiple on.
 pub fn reserve(bytes: u64, alignment: u64) -> Option<u64> {
     let flags = map::PRIVATE | map::ANONYMOUS | map::NORESERVE;
+    let wish = FAR.fetch_add((bytes + alignment).next_multiple_of(4096), SeqCst);
     // SAFETY: nothing is replaced.
-    let at = unsafe { system::mmap(0, bytes + alignment, 0, flags, -1, 0) };
+    let at = unsafe { system::mmap(wish, bytes + alignment, 0, flags, -1, 0) };
     if at < 0 {
         return None;
     }

@@ -3,10 +3,13 @@
 use super::{Asked, domain, places};
 use crate::start;
 use crate::system::{self, number};
+use crate::thread::Block;
+use crate::trap::SIGSYS_BIT;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ffi::c_void;
+use core::sync::atomic::Ordering::SeqCst;
 use postern_gates::bulk::Function;
 use postern_gates::callee::Callee;
 use postern_gates::window::Right;
@@ -82,9 +85,22 @@ extern "C" fn call(record: u32) -> i64 {
     if makes.contains(&number) || ends.contains(&number) {
         return system::error::EPERM;
     }
+    // Also where the call it is asked about did not come by a signal, whose handler blocks them.
+    let quick = Block::mine().call.inside.load(SeqCst) != 0;
+    let (all, mut mask) = (!SIGSYS_BIT, 0u64);
     // SAFETY: agents may make any call that their program may, and a program that makes it does
     // what it does; the ones that would return elsewhere are refused.
-    unsafe { system::call(number, [1, 2, 3, 4, 5, 6].map(word)) }
+    unsafe {
+        let set = |new: u64, old: u64| {
+            if quick {
+                system::call(number::RT_SIGPROCMASK, [2, new, old, 8, 0, 0]);
+            }
+        };
+        set(&raw const all as u64, &raw mut mask as u64);
+        let result = system::call(number, [1, 2, 3, 4, 5, 6].map(word));
+        set(&raw const mask as u64, 0);
+        result
+    }
 }
 
 extern "C" fn address(of: u32) -> u64 {
@@ -152,12 +168,16 @@ extern "C" fn no_error() -> u32 {
     0
 }
 
-/// The C library's own calls: what it writes is printed.
+/// The C library's own calls: what it writes is printed, and where it exits the agent fails.
 extern "C" fn library(number: u64, file: u64, from: u64, bytes: u64) -> i64 {
     match (number, file) {
         (number::WRITE, 1 | 2) => {
             print(from as u32, (bytes as u32).min(MOST));
             bytes.min(u64::from(MOST)) as i64
+        }
+        (number::EXIT | number::EXIT_GROUP, status) => {
+            leave(status as i32);
+            0
         }
         _ => system::error::ENOSYS,
     }
