@@ -90,6 +90,10 @@ const DEEPEST: usize = 5;
 #[repr(C)]
 struct Prepared {
     bytes: u64,
+    /// The program's open file, and the process that has it: the descriptors of one whose maker
+    /// waits are its own.
+    file: i32,
+    process: i32,
     name: [u8; PATH],
     told: [u8; PATH + 64],
     loader: [u8; 32],
@@ -143,7 +147,15 @@ fn forget(at: u64) {
     if at != 0 {
         // SAFETY: pages of a `Prepared`, which nobody uses any more.
         unsafe {
-            let bytes = (*(at as *const Prepared)).bytes;
+            let Prepared {
+                bytes,
+                file,
+                process,
+                ..
+            } = *(at as *const Prepared);
+            if process as u64 == system::process() {
+                system::close(file);
+            }
             system::call(number::MUNMAP, [at, bytes, 0, 0, 0, 0]);
         }
     }
@@ -276,6 +288,8 @@ fn fill(
     flags: u64,
 ) -> Result<[u64; 3], i64> {
     let Prepared {
+        file,
+        process,
         name,
         told,
         loader,
@@ -339,6 +353,7 @@ fn fill(
         system::close(program.file);
         return Err(error::ENAMETOOLONG);
     }
+    (*file, *process) = (program.file, system::process() as i32);
     envp.push(told.as_ptr() as u64);
     for index in 0..known {
         let variable = system::word(variables + 8 * index as u64).unwrap_or(0);

@@ -10,6 +10,8 @@ use crate::thread::Block;
 use crate::{fast, sites, stubs, trap};
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::arch::{asm, global_asm};
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
 
@@ -45,8 +47,10 @@ const BY_PATH: i32 = -1;
 const LAST_WORDS: i32 = -2;
 
 static TOLD: [AtomicI32; 5] = [const { AtomicI32::new(-1) }; 5];
-/// The program's path, where it is and how long.
-static PATH: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// Where the program's path is.
+static PATH: AtomicU64 = AtomicU64::new(0);
+/// Where its path without links is, and how long.
+static LINK: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// What this one was told.
 pub fn told() -> Told {
@@ -62,14 +66,31 @@ pub fn told() -> Told {
 
 /// The address of the program's path, which ends with a zero.
 pub fn program_path() -> u64 {
-    PATH[0].load(SeqCst)
+    PATH.load(SeqCst)
 }
 
-/// The program's path.
+/// Where the kernel's link to the program leads: its path without links.
 pub fn program() -> &'static [u8] {
-    let [at, length] = [PATH[0].load(SeqCst), PATH[1].load(SeqCst)];
+    let [at, length] = [LINK[0].load(SeqCst), LINK[1].load(SeqCst)];
     // SAFETY: written once, at the beginning, in memory of the loader's own.
     unsafe { core::slice::from_raw_parts(at as *const u8, length as usize) }
+}
+
+/// Finds that out of the program's open file; if the kernel does not say it, the path is it.
+fn find_link(file: i32, path: &'static [u8]) {
+    let mut link = vec![0; exec::PATH];
+    let name = format!("/proc/self/fd/{file}\0");
+    // SAFETY: the kernel reads the name, which ends with a zero, and writes into the vector.
+    let length = unsafe {
+        let (name, to) = (name.as_ptr() as u64, link.as_mut_ptr() as u64);
+        system::call(number::READLINK, [name, to, link.len() as u64, 0, 0, 0])
+    };
+    let found: &'static [u8] = match usize::try_from(length) {
+        Ok(length) => &Vec::leak(link)[..length],
+        Err(_) => path,
+    };
+    LINK[0].store(found.as_ptr() as u64, SeqCst);
+    LINK[1].store(found.len() as u64, SeqCst);
 }
 
 /// The bytes of a string.
@@ -130,8 +151,7 @@ extern "C" fn first(stack: u64) -> ! {
         system::give_up(127, &[b"the loader was told something else: ", text]);
     };
     let Told { agent, window, .. } = told();
-    PATH[0].store(rest.as_ptr() as u64, SeqCst);
-    PATH[1].store(rest.len() as u64, SeqCst);
+    PATH.store(rest.as_ptr() as u64, SeqCst);
     if !stubs::prepare() {
         system::give_up(127, &[b"there is no memory for the loader"]);
     }
@@ -177,6 +197,7 @@ extern "C" fn first(stack: u64) -> ! {
     // SAFETY: a name that ends with a zero, as the path does.
     unsafe { system::call(number::PRCTL, [15, name.as_ptr() as u64, 0, 0, 0, 0]) };
     let (main, elf) = load(file, rest, true);
+    find_link(file, rest);
     heap::begin(main.end);
     let mut entry = main.entry;
     let mut base = 0;

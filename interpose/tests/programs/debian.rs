@@ -24,6 +24,7 @@ const PROGRAMS: &[&str] = &[
     "basename /a/b.c .c",
     "dirname /a/b",
     "readlink -f /proc/self/exe",
+    "python3 -c print(__import__('os').readlink('/proc/self/exe'))",
     "find /etc/apt",
     "grep -c tcp /etc/services",
     "grep -rn root /etc/pam.d",
