@@ -31,6 +31,10 @@ pub struct Arguments {
     /// What the agent prints goes to this file (default: stderr)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Have the agent decide about calls that open, connect, execute and the like, in a process of its own, so that
+    /// no program can go around it; it sees no other calls
+    #[arg(long, conflicts_with_all = ["slow", "stats", "no_vdso"])]
+    enforce: bool,
     /// Let the kernel stop each call; rewrite no instruction of the programs
     #[arg(long)]
     slow: bool,
@@ -71,6 +75,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     if arguments.no_vdso {
         interposer = interposer.no_vdso();
+    }
+    if arguments.enforce {
+        interposer = interposer.enforce();
     }
     let status = interposer.run(program, given);
     let status = status.map_err(|error| Failure::unusable(error.to_string()))?;

@@ -6,7 +6,12 @@
 //!
 //! **This is no boundary**: a program that means to can go around its agent. It is for seeing and
 //! changing what programs do that do not know of it.
+//!
+//! With [`Interposer::enforce`] there is no loader. The agent runs in this process instead, and
+//! decides about those calls alone that acquire something (`enforce/calls.rs`): these cannot be
+//! made without it.
 
+mod enforce;
 mod files;
 mod tree;
 mod trusted;

@@ -1,6 +1,6 @@
 //! A program with all its children, under one agent.
 
-use crate::{files, trusted};
+use crate::{enforce, files, trusted};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -26,6 +26,18 @@ pub enum InterposeError {
     /// What the agent is told.
     #[error("the agent's arguments are longer than 56 KiB")]
     Arguments,
+    /// No supervisor is possible here.
+    #[error(
+        "this kernel has no notifications of system calls that only deadly signals interrupt: \
+         --enforce needs Linux 5.19, built with CONFIG_SECCOMP_FILTER"
+    )]
+    NoNotifications,
+    /// A supervisor's filter cannot be installed: there is one of another's.
+    #[error("another supervisor decides about this process's calls already: {0}")]
+    Supervised(#[source] std::io::Error),
+    /// A supervisor makes calls as its caller, so both are one user.
+    #[error("--enforce needs a process whose real and effective user and group are the same")]
+    Users,
     /// A file for the tree.
     #[error("cannot {0}: {1}")]
     System(&'static str, #[source] std::io::Error),
@@ -38,6 +50,7 @@ pub struct Interposer {
     arguments: Vec<OsString>,
     output: Option<OwnedFd>,
     wanted: u32,
+    enforces: bool,
 }
 
 /// What a loader is to do instead of loading an open file: find the program by its path, or let the
@@ -65,6 +78,7 @@ impl Interposer {
             arguments: Vec::new(),
             output: None,
             wanted: 0,
+            enforces: false,
         }
     }
 
@@ -100,6 +114,14 @@ impl Interposer {
         self
     }
 
+    /// The agent decides, in this process, about the calls that acquire something; these cannot be
+    /// made without it, whatever the program does. It sees no others, and changes none: one that it
+    /// lets pass with other words has `EPERM`. What is said of rewritten places does not apply.
+    pub fn enforce(mut self) -> Interposer {
+        self.enforces = true;
+        self
+    }
+
     /// Runs a program, found as shells do, and waits for it and all that it started: its own
     /// status.
     ///
@@ -112,6 +134,9 @@ impl Interposer {
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<ExitStatus, InterposeError> {
         let path = find(program).ok_or_else(|| InterposeError::Missing(program.to_owned()))?;
+        if self.enforces {
+            return self.supervise(&path, program, arguments);
+        }
         let tree = self.tree()?;
         let (mut ends, alive) = std::io::pipe().map_err(system("make a pipe"))?;
         // The other number is closed, or the end would never come.
@@ -130,6 +155,38 @@ impl Interposer {
         let mut last = tree.command(LAST_WORDS, None, OsStr::new(""));
         last.status().map_err(system("start the loader"))?;
         Ok(status)
+    }
+
+    /// Runs a program whose calls a supervisor decides about.
+    fn supervise(
+        &self,
+        path: &Path,
+        program: &OsStr,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<ExitStatus, InterposeError> {
+        if !enforce::is_there() {
+            return Err(InterposeError::NoNotifications);
+        }
+        use rustix::process::{getegid, geteuid, getgid, getuid};
+        if getuid() != geteuid() || getgid() != getegid() {
+            return Err(InterposeError::Users);
+        }
+        let wrong = |error: std::io::Error| InterposeError::Agent(self.agent.clone(), error);
+        let image = std::fs::read(&self.agent).map_err(wrong)?;
+        let output = match &self.output {
+            Some(file) => file.try_clone(),
+            None => std::io::stderr().as_fd().try_clone_to_owned(),
+        };
+        let output = output.map_err(system("make a file for what is printed"))?;
+        let told = self.arguments.iter().map(|word| word.as_bytes().to_vec());
+        let agent = enforce::Agent::load(&image, told.collect(), output);
+        let agent = agent.map_err(|why| wrong(std::io::Error::other(why)))?;
+        let mut command = Command::new(path);
+        command.arg0(program).args(arguments);
+        enforce::run(agent, command).map_err(|error| match error.raw_os_error() {
+            Some(libc::EBUSY) => InterposeError::Supervised(error),
+            _ => InterposeError::System("start the program", error),
+        })
     }
 
     fn tree(&self) -> Result<Tree, InterposeError> {

@@ -1,4 +1,8 @@
-//! What is done in a child before a loader is executed there.
+//! What needs `unsafe`: what is done in a child before a loader is executed there; filters and
+//! their notifications; another process's memory.
+
+pub mod foreign;
+pub mod seccomp;
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

@@ -3,7 +3,7 @@
 use crate::support::{native, under};
 
 /// None of these writes what time it is, or who it is.
-const PROGRAMS: &[&str] = &[
+pub const PROGRAMS: &[&str] = &[
     "true",
     "echo hello",
     "ls /",
@@ -52,6 +52,20 @@ const PROGRAMS: &[&str] = &[
     "bash -c (exit_()(exit$1);exit_3)",
 ];
 
+/// Trees of processes.
+pub const SCRIPTS: &[&str] = &[
+    "echo a | cat | wc -c; (exit 3); echo $?; x=$(ls / | sort); echo $x",
+    "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done; echo done",
+    "sleep 5 & kill %1; wait; echo ended",
+    "trap 'echo term' TERM; kill $$; echo after",
+    "kill -9 $$",
+    "kill -SEGV $$",
+    "ulimit -n 64; ls / | wc -l",
+    "exec 5>&1; echo five >&5; exec 5>&-; ls /etc/apt",
+    "cd /; pwd; cd /etc; exec pwd",
+    "f() { echo $1; [ $1 -gt 0 ] && (f $(($1 - 1))); }; f 8",
+];
+
 #[test]
 fn thirty_and_more_do_the_same() {
     let mut differ = Vec::new();
@@ -68,19 +82,7 @@ fn thirty_and_more_do_the_same() {
 
 #[test]
 fn trees_of_processes() {
-    let scripts = [
-        "echo a | cat | wc -c; (exit 3); echo $?; x=$(ls / | sort); echo $x",
-        "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done; echo done",
-        "sleep 5 & kill %1; wait; echo ended",
-        "trap 'echo term' TERM; kill $$; echo after",
-        "kill -9 $$",
-        "kill -SEGV $$",
-        "ulimit -n 64; ls / | wc -l",
-        "exec 5>&1; echo five >&5; exec 5>&-; ls /etc/apt",
-        "cd /; pwd; cd /etc; exec pwd",
-        "f() { echo $1; [ $1 -gt 0 ] && (f $(($1 - 1))); }; f 8",
-    ];
-    for script in scripts {
+    for script in SCRIPTS {
         let words = ["bash", "-c", script];
         assert_eq!(native(&words), under("count", &[], &words).0, "{script}");
     }

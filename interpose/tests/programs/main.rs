@@ -2,6 +2,7 @@
 
 mod agents;
 mod debian;
+mod enforce;
 mod probe;
 mod sites;
 mod support;

@@ -1,0 +1,213 @@
+//! Which calls a supervisor is asked about, which nobody may make, and where they have their paths.
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment {
+    /// The supervisor is asked.
+    Asked,
+    /// So is it if this word is not zero.
+    AskedIf(usize),
+    /// It has this error.
+    Refused(i32),
+    /// It has the error if this word has one of these bits.
+    RefusedIf(i32, usize, u32),
+    /// It has the error if this word is one of these.
+    RefusedFor(i32, usize, &'static [u32]),
+    /// It has `EPERM` unless each of so many first words is the supervisor's own user, or -1: then
+    /// it changes nothing.
+    SameUser(usize),
+    /// The same of its group.
+    SameGroup(usize),
+}
+
+use Treatment::{Asked, AskedIf, Refused, RefusedFor, RefusedIf, SameGroup, SameUser};
+use libc::{ENOSYS, EOPNOTSUPP, EPERM};
+
+/// Namespaces that a process or thread would have of its own.
+const NAMESPACES: u32 = 0x7e02_0000;
+/// That of clocks, which has the bits of a signal in `clone`.
+const TIME_NAMESPACE: u32 = 0x80;
+/// What types into a terminal: `TIOCSTI`, `TIOCLINUX`.
+const TYPES: &[u32] = &[0x5412, 0x541c];
+
+/// Protocols whose options connect and bind: SCTP.
+const CONNECTS: &[u32] = &[132];
+
+/// All calls that do not simply pass.
+pub const CALLS: &[(i64, Treatment)] = &[
+    (libc::SYS_open, Asked),
+    (libc::SYS_openat, Asked),
+    (libc::SYS_creat, Asked),
+    (libc::SYS_truncate, Asked),
+    (libc::SYS_rename, Asked),
+    (libc::SYS_renameat, Asked),
+    (libc::SYS_renameat2, Asked),
+    (libc::SYS_mkdir, Asked),
+    (libc::SYS_mkdirat, Asked),
+    (libc::SYS_rmdir, Asked),
+    (libc::SYS_unlink, Asked),
+    (libc::SYS_unlinkat, Asked),
+    (libc::SYS_link, Asked),
+    (libc::SYS_linkat, Asked),
+    (libc::SYS_symlink, Asked),
+    (libc::SYS_symlinkat, Asked),
+    (libc::SYS_mknod, Asked),
+    (libc::SYS_mknodat, Asked),
+    (libc::SYS_chmod, Asked),
+    (libc::SYS_fchmodat, Asked),
+    (libc::SYS_fchmod, Asked),
+    (libc::SYS_chown, Asked),
+    (libc::SYS_lchown, Asked),
+    (libc::SYS_fchownat, Asked),
+    (libc::SYS_fchown, Asked),
+    (libc::SYS_execve, Asked),
+    (libc::SYS_execveat, Asked),
+    (libc::SYS_socket, Asked),
+    (libc::SYS_connect, Asked),
+    (libc::SYS_bind, Asked),
+    (libc::SYS_sendto, AskedIf(4)),
+    (libc::SYS_sendmsg, Asked),
+    (libc::SYS_sendmmsg, Asked),
+    (libc::SYS_kill, Asked),
+    (libc::SYS_tkill, Asked),
+    (libc::SYS_tgkill, Asked),
+    (libc::SYS_rt_sigqueueinfo, Asked),
+    (libc::SYS_rt_tgsigqueueinfo, Asked),
+    (libc::SYS_pidfd_send_signal, Asked),
+    // Programs do without these where a kernel has them not; their words are in memory.
+    (libc::SYS_openat2, Refused(ENOSYS)),
+    (libc::SYS_fchmodat2, Refused(ENOSYS)),
+    (libc::SYS_clone3, Refused(ENOSYS)),
+    (libc::SYS_io_uring_setup, Refused(ENOSYS)),
+    (libc::SYS_io_uring_enter, Refused(ENOSYS)),
+    (libc::SYS_io_uring_register, Refused(ENOSYS)),
+    (libc::SYS_setxattr, Refused(EOPNOTSUPP)),
+    (libc::SYS_lsetxattr, Refused(EOPNOTSUPP)),
+    (libc::SYS_fsetxattr, Refused(EOPNOTSUPP)),
+    (463, Refused(ENOSYS)), // setxattrat
+    (libc::SYS_removexattr, Refused(EOPNOTSUPP)),
+    (libc::SYS_lremovexattr, Refused(EOPNOTSUPP)),
+    (libc::SYS_fremovexattr, Refused(EOPNOTSUPP)),
+    (466, Refused(ENOSYS)), // removexattrat
+    (467, Refused(ENOSYS)), // open_tree_attr
+    (469, Refused(ENOSYS)), // file_setattr
+    // Other processes, the supervisor among them.
+    (libc::SYS_ptrace, Refused(EPERM)),
+    (libc::SYS_process_vm_readv, Refused(EPERM)),
+    (libc::SYS_process_vm_writev, Refused(EPERM)),
+    (libc::SYS_process_madvise, Refused(EPERM)),
+    (libc::SYS_pidfd_getfd, Refused(EPERM)),
+    (libc::SYS_ioctl, RefusedFor(EPERM, 1, TYPES)),
+    (libc::SYS_setsockopt, RefusedFor(EPERM, 1, CONNECTS)),
+    // Another user, root or view of files: the supervisor makes calls with its own.
+    (libc::SYS_setuid, SameUser(1)),
+    (libc::SYS_setgid, SameGroup(1)),
+    (libc::SYS_setreuid, SameUser(2)),
+    (libc::SYS_setregid, SameGroup(2)),
+    (libc::SYS_setresuid, SameUser(3)),
+    (libc::SYS_setresgid, SameGroup(3)),
+    (libc::SYS_setfsuid, SameUser(1)),
+    (libc::SYS_setfsgid, SameGroup(1)),
+    (libc::SYS_setgroups, Refused(EPERM)),
+    (libc::SYS_capset, Refused(EPERM)),
+    (libc::SYS_clone, RefusedIf(EPERM, 0, NAMESPACES)),
+    (
+        libc::SYS_unshare,
+        RefusedIf(EPERM, 0, NAMESPACES | TIME_NAMESPACE),
+    ),
+    (libc::SYS_setns, Refused(EPERM)),
+    (libc::SYS_chroot, Refused(EPERM)),
+    (libc::SYS_pivot_root, Refused(EPERM)),
+    (libc::SYS_mount, Refused(EPERM)),
+    (libc::SYS_umount2, Refused(EPERM)),
+    (libc::SYS_open_tree, Refused(EPERM)),
+    (libc::SYS_move_mount, Refused(EPERM)),
+    (libc::SYS_fsopen, Refused(EPERM)),
+    (libc::SYS_fsconfig, Refused(EPERM)),
+    (libc::SYS_fsmount, Refused(EPERM)),
+    (libc::SYS_fspick, Refused(EPERM)),
+    (libc::SYS_mount_setattr, Refused(EPERM)),
+    // Files without paths, and the machine.
+    (libc::SYS_open_by_handle_at, Refused(EPERM)),
+    (libc::SYS_fanotify_init, Refused(EPERM)),
+    (libc::SYS_bpf, Refused(EPERM)),
+    (libc::SYS_perf_event_open, Refused(EPERM)),
+    (libc::SYS_userfaultfd, Refused(EPERM)),
+    (libc::SYS_init_module, Refused(EPERM)),
+    (libc::SYS_finit_module, Refused(EPERM)),
+    (libc::SYS_delete_module, Refused(EPERM)),
+    (libc::SYS_kexec_load, Refused(EPERM)),
+    (libc::SYS_kexec_file_load, Refused(EPERM)),
+    (libc::SYS_reboot, Refused(EPERM)),
+    (libc::SYS_swapon, Refused(EPERM)),
+    (libc::SYS_swapoff, Refused(EPERM)),
+    (libc::SYS_acct, Refused(EPERM)),
+    (libc::SYS_quotactl, Refused(EPERM)),
+    (libc::SYS_quotactl_fd, Refused(EPERM)),
+    (libc::SYS_iopl, Refused(EPERM)),
+    (libc::SYS_ioperm, Refused(EPERM)),
+    (libc::SYS_add_key, Refused(EPERM)),
+    (libc::SYS_request_key, Refused(EPERM)),
+    (libc::SYS_keyctl, Refused(EPERM)),
+    (libc::SYS_settimeofday, Refused(EPERM)),
+    (libc::SYS_clock_settime, Refused(EPERM)),
+    (libc::SYS_sethostname, Refused(EPERM)),
+    (libc::SYS_setdomainname, Refused(EPERM)),
+];
+
+/// Whether the link that a path ends with is followed.
+#[derive(Clone, Copy, Debug)]
+pub enum Last {
+    /// It is.
+    Followed,
+    /// It is what is meant.
+    Meant,
+    /// As the flags of `open` in this word say.
+    AsOpened(usize),
+    /// Unless `AT_SYMLINK_NOFOLLOW` is in this word.
+    Unless(usize),
+    /// If `AT_SYMLINK_FOLLOW` is in this word.
+    If(usize),
+}
+
+/// Where a path begins.
+#[derive(Clone, Copy, Debug)]
+pub enum Begin {
+    /// In the working folder.
+    Here,
+    /// At the descriptor in this word.
+    Folder(usize),
+    /// It is the file of the descriptor in this word; there are no words of a path.
+    File(usize),
+}
+
+/// A path in a call: its word, where it begins, and how it ends.
+pub type PathOf = (usize, Begin, Last);
+
+/// The paths of a call, and the call that stands for it where the agent is asked.
+pub fn paths(number: i64) -> Option<(&'static [PathOf], i64)> {
+    use Begin::{File, Folder, Here};
+    use Last::{AsOpened, Followed, If, Meant, Unless};
+    let paths: &'static [PathOf] = match number {
+        libc::SYS_open => &[(0, Here, AsOpened(1))],
+        libc::SYS_openat => &[(1, Folder(0), AsOpened(2))],
+        libc::SYS_creat | libc::SYS_truncate | libc::SYS_chmod | libc::SYS_chown => {
+            &[(0, Here, Followed)]
+        }
+        libc::SYS_rename | libc::SYS_link => &[(0, Here, Meant), (1, Here, Meant)],
+        libc::SYS_renameat | libc::SYS_renameat2 => &[(1, Folder(0), Meant), (3, Folder(2), Meant)],
+        libc::SYS_linkat => &[(1, Folder(0), If(4)), (3, Folder(2), Meant)],
+        libc::SYS_mkdir | libc::SYS_rmdir | libc::SYS_unlink => &[(0, Here, Meant)],
+        libc::SYS_mknod | libc::SYS_lchown => &[(0, Here, Meant)],
+        libc::SYS_mkdirat | libc::SYS_unlinkat | libc::SYS_mknodat => &[(1, Folder(0), Meant)],
+        libc::SYS_symlink => &[(1, Here, Meant)],
+        libc::SYS_symlinkat => &[(2, Folder(1), Meant)],
+        libc::SYS_fchmodat => &[(1, Folder(0), Followed)],
+        libc::SYS_fchownat | libc::SYS_execveat => &[(1, Folder(0), Unless(4))],
+        libc::SYS_execve => &[(0, Here, Followed)],
+        libc::SYS_fchmod => return Some((&[(1, File(0), Followed)], libc::SYS_fchmodat)),
+        libc::SYS_fchown => return Some((&[(1, File(0), Followed)], libc::SYS_fchownat)),
+        _ => return None,
+    };
+    Some((paths, number))
+}
