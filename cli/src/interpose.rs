@@ -21,6 +21,9 @@ or answers instead of the kernel. It runs in the program's own process, in a win
 This is no boundary: a program that means to can go around its agent. Not seen: what programs ask of the vDSO (the
 time), sigreturn, and what a process has done before it was executed.
 
+With --enforce the agent runs in this process, and decides only about calls that acquire something: files, connections,
+changes of paths, programs, signals. No program can make these without it, whatever it does. It needs Linux 5.19.
+
 Exit status: the program's own; 128 and its number if a signal ended it; 2 if the agent's file or the program is not
 there; 125 if the agent fails, 126 if the program cannot be served, 127 if it cannot be loaded.
 
@@ -31,10 +34,15 @@ pub struct Arguments {
     /// What the agent prints goes to this file (default: stderr)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Have the agent decide about calls that open, connect, execute and the like, in a process of its own, so that
-    /// no program can go around it; it sees no other calls
+    /// Have the agent decide about calls that open, connect, execute and the like, in this
+    /// process, so that no program can go around it; it sees no other calls
     #[arg(long, conflicts_with_all = ["slow", "stats", "no_vdso"])]
     enforce: bool,
+    /// Let the programs execute this file, or what is below this folder, and what else is named
+    /// so; the kernel sees to that (can be given more than once; the dynamic linker is to be among
+    /// it)
+    #[arg(long, value_name = "PATH", requires = "enforce")]
+    allow_exec: Vec<PathBuf>,
     /// Let the kernel stop each call; rewrite no instruction of the programs
     #[arg(long)]
     slow: bool,
@@ -78,6 +86,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     if arguments.enforce {
         interposer = interposer.enforce();
+    }
+    for path in &arguments.allow_exec {
+        interposer = interposer.allow_exec(path);
     }
     let status = interposer.run(program, given);
     let status = status.map_err(|error| Failure::unusable(error.to_string()))?;

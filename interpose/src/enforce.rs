@@ -31,7 +31,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -63,55 +62,52 @@ pub fn run(agent: Agent, mut command: Command) -> std::io::Result<ExitStatus> {
         tells.as_raw_fd(),
         goes.as_raw_fd(),
     );
-    let (sender, ended) = channel();
     let with = agent.clone();
     // Starting waits for the program's execution, about which the supervisor is asked.
     let first = thread::Builder::new().name("supervisor".into());
-    let first = first.spawn(move || supervise(&with, told, go, sender))?;
+    let first = first.spawn(move || supervise(with, told, go))?;
     let child = command.spawn();
     drop((command, tells, goes));
     let status = child.and_then(|mut child| child.wait());
     let supervised = first.join().map_err(|_| Errno::IO)?;
-    // Where nobody was told of, there is nothing to wait for.
-    if supervised.is_ok() {
-        wait(&ended);
+    match supervised {
+        Ok(listener) => listener.wait_for_end(),
+        // The child has said why it did not get so far.
+        Err(Errno::CANCELED) => {}
+        Err(error) => return Err(error.into()),
     }
     agent.last_words();
     if agent.has_failed() {
         return Ok(ExitStatus::from_raw(FAILED));
     }
-    let status = status?;
-    supervised?;
-    Ok(status)
-}
-
-fn wait(ended: &Receiver<()>) {
-    // All senders are gone where a thread has panicked: the tree's calls fail then.
-    let _ = ended.recv();
+    status
 }
 
 /// Takes the notifications of the process that tells of them, and serves.
 fn supervise(
-    agent: &Arc<Agent>,
+    agent: Arc<Agent>,
     mut told: PipeReader,
     mut go: PipeWriter,
-    ended: Sender<()>,
-) -> Result<(), Errno> {
+) -> Result<Arc<Listener>, Errno> {
     let mut bytes = [0; 8];
     told.read_exact(&mut bytes).map_err(|_| Errno::CANCELED)?;
     let word = |at: usize| i32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]));
-    let taken = take(word(0), word(4));
+    // What each thread that serves needs, before the program waits for one.
+    let able = foreign::have_own_folder().and(agent.seat().map_err(|_| Errno::NOMEM));
+    let taken = able.and_then(|_| take(word(0), word(4)));
     let _ = go.write_all(&[u8::from(taken.is_ok())]);
     let (root, listener) = taken?;
+    let listener = Arc::new(listener);
     let supervisor = Arc::new(Supervisor {
-        agent: agent.clone(),
-        listener: Arc::new(listener),
+        agent,
+        listener: listener.clone(),
         root,
-        turn: Mutex::new(Some(ended)),
+        turn: Mutex::new(()),
         waiting: AtomicUsize::new(0),
         threads: AtomicUsize::new(0),
     });
-    supervisor.start()
+    supervisor.start()?;
+    Ok(listener)
 }
 
 fn take(process: i32, number: i32) -> Result<(OwnedFd, Listener), Errno> {
@@ -127,8 +123,8 @@ struct Supervisor {
     listener: Arc<Listener>,
     /// The tree's first process.
     root: OwnedFd,
-    /// Whose turn it is to wait for a call, until the last process has ended.
-    turn: Mutex<Option<Sender<()>>>,
+    /// Whose turn it is to wait for a call.
+    turn: Mutex<()>,
     /// Threads that wait for their turn, or have it, and threads.
     waiting: AtomicUsize,
     threads: AtomicUsize,
@@ -146,8 +142,9 @@ impl Supervisor {
         let thread = thread::Builder::new().name("supervisor".into());
         let started = thread.spawn(move || {
             // Without a folder and a mask of its own, a thread makes no calls for others.
-            if let (Ok(()), Ok(seat)) = (foreign::have_own_folder(), own.agent.seat()) {
-                own.serve(&seat);
+            match (foreign::have_own_folder(), own.agent.seat()) {
+                (Ok(()), Ok(seat)) => own.serve(&seat),
+                _ => drop(own.waiting.fetch_sub(1, SeqCst)),
             }
             own.threads.fetch_sub(1, SeqCst);
         });
@@ -161,17 +158,8 @@ impl Supervisor {
     fn serve(self: &Arc<Self>, seat: &Seat) {
         loop {
             let call = {
-                let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-                let call = match turn.is_some() {
-                    true => self.listener.receive(),
-                    false => None,
-                };
-                if call.is_none()
-                    && let Some(ended) = turn.take()
-                {
-                    let _ = ended.send(());
-                }
-                call
+                let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+                self.listener.receive()
             };
             let others = self.waiting.fetch_sub(1, SeqCst) - 1;
             let Some(call) = call else {

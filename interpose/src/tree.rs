@@ -1,5 +1,6 @@
 //! A program with all its children, under one agent.
 
+use crate::trusted::landlock::Executable;
 use crate::{enforce, files, trusted};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -38,6 +39,12 @@ pub enum InterposeError {
     /// A supervisor makes calls as its caller, so both are one user.
     #[error("--enforce needs a process whose real and effective user and group are the same")]
     Users,
+    /// What may be executed cannot be restricted here.
+    #[error("this kernel has no landlock, which --allow-exec needs (Linux 5.13): {0}")]
+    NoLandlock(#[source] std::io::Error),
+    /// What may be executed is not there.
+    #[error("{0}, which may be executed: {1}")]
+    AllowedExec(PathBuf, #[source] std::io::Error),
     /// A file for the tree.
     #[error("cannot {0}: {1}")]
     System(&'static str, #[source] std::io::Error),
@@ -51,6 +58,7 @@ pub struct Interposer {
     output: Option<OwnedFd>,
     wanted: u32,
     enforces: bool,
+    executable: Vec<PathBuf>,
 }
 
 /// What a loader is to do instead of loading an open file: find the program by its path, or let the
@@ -79,6 +87,7 @@ impl Interposer {
             output: None,
             wanted: 0,
             enforces: false,
+            executable: Vec::new(),
         }
     }
 
@@ -119,6 +128,14 @@ impl Interposer {
     /// lets pass with other words has `EPERM`. What is said of rewritten places does not apply.
     pub fn enforce(mut self) -> Interposer {
         self.enforces = true;
+        self
+    }
+
+    /// With [`Self::enforce`], the tree executes only this file or what is below this folder, and
+    /// what else is given so: the kernel sees to that, and no path can change before. The dynamic
+    /// linker is executed, too.
+    pub fn allow_exec(mut self, path: impl Into<PathBuf>) -> Interposer {
+        self.executable.push(path.into());
         self
     }
 
@@ -183,6 +200,14 @@ impl Interposer {
         let agent = agent.map_err(|why| wrong(std::io::Error::other(why)))?;
         let mut command = Command::new(path);
         command.arg0(program).args(arguments);
+        if !self.executable.is_empty() {
+            let all = Executable::new().map_err(InterposeError::NoLandlock)?;
+            for path in &self.executable {
+                let missing = |error| InterposeError::AllowedExec(path.clone(), error);
+                all.allow(path).map_err(missing)?;
+            }
+            all.restrict(&mut command);
+        }
         enforce::run(agent, command).map_err(|error| match error.raw_os_error() {
             Some(libc::EBUSY) => InterposeError::Supervised(error),
             _ => InterposeError::System("start the program", error),

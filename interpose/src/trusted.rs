@@ -1,7 +1,8 @@
-//! What needs `unsafe`: what is done in a child before a loader is executed there; filters and
-//! their notifications; another process's memory.
+//! What needs `unsafe`: what is done in a child before a loader is executed there; filters,
+//! their notifications, and what may be executed; another process's memory.
 
 pub mod foreign;
+pub mod landlock;
 pub mod seccomp;
 
 use std::os::unix::process::CommandExt;

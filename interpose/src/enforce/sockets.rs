@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 const ADDRESS: usize = 128;
 const LOCAL: usize = 108;
 /// Bytes of one message, and of what goes along with it.
-const MESSAGE: usize = 1 << 20;
+const MESSAGE: usize = 4 << 20;
 const CONTROL: usize = 64 << 10;
 /// Pieces that a message has, at most.
 const PIECES: u64 = 1024;

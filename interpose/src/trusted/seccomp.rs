@@ -105,6 +105,17 @@ impl Listener {
         }
     }
 
+    /// Waits until no process has the filter any more.
+    pub fn wait_for_end(&self) {
+        loop {
+            let mut file = [PollFd::new(&self.0, PollFlags::empty())];
+            match poll(&mut file, None) {
+                Err(Errno::INTR) => {}
+                _ => return,
+            }
+        }
+    }
+
     /// Whether a call still waits. What was found by its thread's number before is its own then.
     pub fn waits(&self, id: u64) -> bool {
         let mut id = id;

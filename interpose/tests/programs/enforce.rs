@@ -221,6 +221,37 @@ fn an_agent_that_fails_ends_the_tree() {
     );
 }
 
+#[test]
+fn the_kernel_keeps_programs_from_being_executed() {
+    let script = "/usr/bin/env | grep -c . > /dev/null; /usr/bin/true && echo no";
+    let words = ["bash", "-c", script];
+    let all = || {
+        enforced("count")
+            .allow_exec("/usr/lib")
+            .allow_exec("/lib64")
+    };
+    let shells = all().allow_exec("/bin/sh").allow_exec("/bin/bash");
+    let (seen, said) = run(shells, &[], &words);
+    assert_eq!(
+        (seen.status, seen.output.as_str()),
+        (Some(126), ""),
+        "{said}"
+    );
+    let (seen, said) = run(enforced("count").allow_exec("/usr"), &[], &words);
+    assert_eq!(
+        (seen.status, seen.output.as_str()),
+        (Some(0), "no\n"),
+        "{said}"
+    );
+    let missing = enforced("count").allow_exec("/nonesuch");
+    let none: [&OsStr; 0] = [];
+    let result = missing.run(OsStr::new("true"), none);
+    assert!(
+        matches!(result, Err(InterposeError::AllowedExec(..))),
+        "{result:?}"
+    );
+}
+
 /// Not a test: the supervisor that the next one ends.
 #[test]
 #[ignore = "the next test starts it"]
