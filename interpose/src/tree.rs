@@ -36,6 +36,9 @@ pub enum InterposeError {
     /// A supervisor's filter cannot be installed: there is one of another's.
     #[error("another supervisor decides about this process's calls already: {0}")]
     Supervised(#[source] std::io::Error),
+    /// A supervisor knows its callers by `/proc`.
+    #[error("/proc is not there, or is another namespace's: --enforce needs it")]
+    NoProcesses,
     /// A supervisor makes calls as its caller, so both are one user.
     #[error("--enforce needs a process whose real and effective user and group are the same")]
     Users,
@@ -183,6 +186,9 @@ impl Interposer {
     ) -> Result<ExitStatus, InterposeError> {
         if !enforce::is_there() {
             return Err(InterposeError::NoNotifications);
+        }
+        if !enforce::has_processes() {
+            return Err(InterposeError::NoProcesses);
         }
         use rustix::process::{getegid, geteuid, getgid, getuid};
         if getuid() != geteuid() || getgid() != getegid() {

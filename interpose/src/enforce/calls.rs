@@ -93,8 +93,8 @@ pub const CALLS: &[(i64, Treatment)] = &[
     (469, Refused(ENOSYS)), // file_setattr
     // Other processes, the supervisor among them.
     (libc::SYS_ptrace, Refused(EPERM)),
-    (libc::SYS_process_vm_readv, Refused(EPERM)),
-    (libc::SYS_process_vm_writev, Refused(EPERM)),
+    (libc::SYS_process_vm_readv, Asked),
+    (libc::SYS_process_vm_writev, Asked),
     (libc::SYS_process_madvise, Refused(EPERM)),
     (libc::SYS_pidfd_getfd, Refused(EPERM)),
     (libc::SYS_ioctl, RefusedFor(EPERM, 1, TYPES)),
@@ -154,6 +154,15 @@ pub const CALLS: &[(i64, Treatment)] = &[
     (libc::SYS_sethostname, Refused(EPERM)),
     (libc::SYS_setdomainname, Refused(EPERM)),
 ];
+
+/// Whether a call is one that processes may make about themselves alone, by the number in its first
+/// word. The agent is not asked.
+pub fn is_for_oneself(number: i64) -> bool {
+    matches!(
+        number,
+        libc::SYS_process_vm_readv | libc::SYS_process_vm_writev
+    )
+}
 
 /// Whether the link that a path ends with is followed.
 #[derive(Clone, Copy, Debug)]

@@ -210,6 +210,10 @@ fn owned(place: &Place, user: u64, group: u64) -> Result<Made, Errno> {
 /// Opens what a path led to: that file and no other, or a new one.
 fn opened(caller: &Caller, place: &Place, flags: i32, bits: u64) -> Result<Made, Errno> {
     let has = |flag: i32| flags & flag == flag;
+    if has(libc::O_PATH) {
+        // Such a file gives nothing by itself, and the kernel hands none over.
+        return Ok(Made::ByKernel);
+    }
     let closes = has(libc::O_CLOEXEC);
     // No terminal becomes the supervisor's.
     let all = OFlags::from_bits_retain(flags as u32) | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -218,7 +222,7 @@ fn opened(caller: &Caller, place: &Place, flags: i32, bits: u64) -> Result<Made,
         umask(caller.status()?.mask);
     }
     let Some(target) = &place.target else {
-        if !has(libc::O_CREAT) || has(libc::O_PATH) {
+        if !has(libc::O_CREAT) {
             return Err(Errno::NOENT);
         }
         if place.slash {
@@ -231,15 +235,6 @@ fn opened(caller: &Caller, place: &Place, flags: i32, bits: u64) -> Result<Made,
         };
     };
     let kind = FileType::from_raw_mode(fstat(target)?.st_mode);
-    if has(libc::O_PATH) {
-        if has(libc::O_DIRECTORY) && kind != FileType::Directory {
-            return Err(Errno::NOTDIR);
-        }
-        return Ok(Made::File(
-            target.try_clone().map_err(|_| Errno::MFILE)?,
-            closes,
-        ));
-    }
     if has(libc::O_CREAT) && has(libc::O_EXCL) {
         return Err(Errno::EXIST);
     }

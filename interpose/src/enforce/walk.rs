@@ -6,7 +6,7 @@
 
 use super::caller::{Caller, PATH};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, fstat, fstatfs, openat, readlinkat, statat,
+    AtFlags, CWD, FileType, Mode, OFlags, fstat, fstatfs, openat, readlinkat, stat, statat,
 };
 use rustix::io::Errno;
 use rustix::process::getpid;
@@ -185,10 +185,21 @@ fn is_of_processes(file: impl AsFd) -> Result<bool, Errno> {
     Ok(fstatfs(file)?.f_type as i64 == PROC_SUPER_MAGIC)
 }
 
+/// Whether `/proc` has processes by the numbers that this one knows them by.
+pub fn is_own_namespace() -> bool {
+    let own = getpid().as_raw_nonzero().to_string();
+    let said = readlinkat(CWD, "/proc/self", Vec::new());
+    said.is_ok_and(|said| said.as_bytes() == own.as_bytes())
+}
+
 /// What `/proc` has of this process is nobody's: this process opens files, and may open its own.
+/// Where it is mounted for other numbers of processes, all is refused.
 fn is_not_ours(file: &OwnedFd) -> Result<(), Errno> {
     if !is_of_processes(file)? {
         return Ok(());
+    }
+    if fstat(file)?.st_dev != stat("/proc")?.st_dev {
+        return Err(Errno::ACCESS);
     }
     let path = path_of(file.as_fd())?;
     let own = getpid().as_raw_nonzero().to_string();

@@ -184,7 +184,8 @@ fn thirty_and_more_do_the_same_under_a_supervisor() {
 fn make_and_files_under_a_supervisor() {
     let folder = Folder::new();
     let makefile = "all: b\n\tcat b\nb: a\n\tcp a b; chmod 640 b; touch -d @1 b; ln -s b c\n\
-                    a:\n\tumask 077; echo made > a; mkdir d; mv a d/a; cp -a d/a a; rm -r d\n";
+                    a:\n\tumask 077; echo made > a; mkdir d; mv a d/a; cp -a d/a a\n\
+                    \ttar cf t d; rm -r d; tar xf t; chmod -R u+w d; rm -r d t\n";
     write(folder.at("Makefile"), makefile).expect("a file");
     let words = ["make", "-s", "-C", text(folder.0.path())];
     let (seen, said) = run(enforced("deny"), &[&folder.at("rules.toml")], &words);
