@@ -22,7 +22,8 @@ This is no boundary: a program that means to can go around its agent. Not seen: 
 time), sigreturn, and what a process has done before it was executed.
 
 With --enforce the agent runs in this process, and decides only about calls that acquire something: files, connections,
-changes of paths, programs, signals. No program can make these without it, whatever it does. It needs Linux 5.19.
+changes of paths, programs, signals. No program can make these without it, whatever it does; but which file is executed
+can change behind the decision, so that is for --allow-exec. It needs Linux 5.19.
 
 Exit status: the program's own; 128 and its number if a signal ended it; 2 if the agent's file or the program is not
 there; 125 if the agent fails, 126 if the program cannot be served, 127 if it cannot be loaded.
