@@ -197,8 +197,8 @@ impl Supervisor {
     /// Asks about a call and makes it. False: once more.
     fn decide(&self, seat: &Seat, caller: &Caller, call: &Notification) -> Result<bool, Errno> {
         let (number, words) = (call.number as i64, call.arguments);
-        if calls::is_for_oneself(number) {
-            if words[0] != u64::from(caller.status()?.process) {
+        if let Some(process) = calls::is_about(number, &words) {
+            if process != 0 && process != u64::from(caller.status()?.process) {
                 return Err(Errno::PERM);
             }
             self.listener.pass(call.id);

@@ -7,6 +7,8 @@ pub enum Treatment {
     Asked,
     /// So is it if this word is not zero.
     AskedIf(usize),
+    /// So is it if this word is one of these.
+    AskedFor(usize, &'static [u32]),
     /// It has this error.
     Refused(i32),
     /// It has the error if this word has one of these bits.
@@ -20,15 +22,19 @@ pub enum Treatment {
     SameGroup(usize),
 }
 
-use Treatment::{Asked, AskedIf, Refused, RefusedFor, RefusedIf, SameGroup, SameUser};
+use Treatment::{Asked, AskedFor, AskedIf, Refused, RefusedFor, RefusedIf, SameGroup, SameUser};
 use libc::{ENOSYS, EOPNOTSUPP, EPERM};
 
 /// Namespaces that a process or thread would have of its own.
 const NAMESPACES: u32 = 0x7e02_0000;
 /// That of clocks, which has the bits of a signal in `clone`.
 const TIME_NAMESPACE: u32 = 0x80;
-/// What types into a terminal: `TIOCSTI`, `TIOCLINUX`.
-const TYPES: &[u32] = &[0x5412, 0x541c];
+/// What types into a terminal, and what says to whom a descriptor's signals go, by a number in
+/// memory: `TIOCSTI`, `TIOCLINUX`, `FIOSETOWN`, `SIOCSPGRP`.
+const REACHES: &[u32] = &[0x5412, 0x541c, 0x8901, 0x8902];
+/// The same by `fcntl`: `F_SETOWN`, `F_SETOWN_EX`.
+const OWNS: &[u32] = &[SET_OWNER as u32, 15];
+const SET_OWNER: u64 = 8;
 
 /// Protocols whose options connect and bind: SCTP.
 const CONNECTS: &[u32] = &[132];
@@ -97,7 +103,8 @@ pub const CALLS: &[(i64, Treatment)] = &[
     (libc::SYS_process_vm_writev, Asked),
     (libc::SYS_process_madvise, Refused(EPERM)),
     (libc::SYS_pidfd_getfd, Refused(EPERM)),
-    (libc::SYS_ioctl, RefusedFor(EPERM, 1, TYPES)),
+    (libc::SYS_ioctl, RefusedFor(EPERM, 1, REACHES)),
+    (libc::SYS_fcntl, AskedFor(1, OWNS)),
     (libc::SYS_setsockopt, RefusedFor(EPERM, 1, CONNECTS)),
     // Another user, root or view of files: the supervisor makes calls with its own.
     (libc::SYS_setuid, SameUser(1)),
@@ -155,13 +162,15 @@ pub const CALLS: &[(i64, Treatment)] = &[
     (libc::SYS_setdomainname, Refused(EPERM)),
 ];
 
-/// Whether a call is one that processes may make about themselves alone, by the number in its first
-/// word. The agent is not asked.
-pub fn is_for_oneself(number: i64) -> bool {
-    matches!(
-        number,
-        libc::SYS_process_vm_readv | libc::SYS_process_vm_writev
-    )
+/// The process that a call is about which processes may make about themselves alone: the agent is
+/// not asked. 0: about none.
+pub fn is_about(number: i64, words: &[u64; 6]) -> Option<u64> {
+    match number {
+        libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => Some(words[0]),
+        libc::SYS_fcntl if words[1] == SET_OWNER => Some(words[2]),
+        libc::SYS_fcntl => Some(u64::MAX),
+        _ => None,
+    }
 }
 
 /// Whether the link that a path ends with is followed.

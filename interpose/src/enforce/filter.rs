@@ -69,6 +69,16 @@ fn same(words: usize, id: u32) -> Vec<sock_filter> {
     part
 }
 
+/// A call whose word is one of these ends so, and passes otherwise.
+fn one_of(word: usize, values: &[u32], with: u32) -> Vec<sock_filter> {
+    let mut part = vec![low(word)];
+    for value in values {
+        part.extend([step(EQUAL, *value, 0, 1), ends(with)]);
+    }
+    part.push(ends(ALLOW));
+    part
+}
+
 /// What is done about one call.
 fn part(treatment: Treatment) -> Vec<sock_filter> {
     let high = |word: usize| step(LOAD, WORDS + 8 * word as u32 + 4, 0, 0);
@@ -91,13 +101,7 @@ fn part(treatment: Treatment) -> Vec<sock_filter> {
         ],
         Treatment::SameUser(words) => same(words, rustix::process::geteuid().as_raw()),
         Treatment::SameGroup(words) => same(words, rustix::process::getegid().as_raw()),
-        Treatment::RefusedFor(number, word, values) => {
-            let mut part = vec![low(word)];
-            for value in values {
-                part.extend([step(EQUAL, *value, 0, 1), ends(error(number))]);
-            }
-            part.push(ends(ALLOW));
-            part
-        }
+        Treatment::AskedFor(word, values) => one_of(word, values, ASK),
+        Treatment::RefusedFor(number, word, values) => one_of(word, values, error(number)),
     }
 }

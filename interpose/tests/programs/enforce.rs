@@ -116,7 +116,8 @@ fn other_conventions_and_other_powers_are_refused() {
     let output = folder.hostile(enforced("deny"), &["conventions"]).0;
     assert_eq!(output, "int 0x80: -38\nx32: -38\n");
     let output = folder.hostile(enforced("deny"), &["powers"]).0;
-    let refused = "ptrace: -1\nprocess_vm_writev: -1\npidfd_getfd: -1\nunshare: -1\nclone: -1\n\
+    let refused = "ptrace: -1\nprocess_vm_writev: -1\nF_SETOWN: -1\nF_SETOWN of itself: 0\n\
+                   F_SETOWN_EX: -1\npidfd_getfd: -1\nunshare: -1\nclone: -1\n\
                    clone3: -38\nsetuid: -1\nchroot: -1\nmount: -1\nio_uring: -38\nbpf: -1\n\
                    supervisor's memory: -13\nfrom its folder: -13\nown memory: open\n\
                    own status: 1\n";

@@ -164,6 +164,9 @@ static void powers(void)
 	printf("ptrace: %ld\n", error(ptrace(PTRACE_ATTACH, getppid(), 0, 0)));
 	struct iovec piece = {supervisor, 1};
 	printf("process_vm_writev: %ld\n", error(process_vm_writev(getppid(), &piece, 1, &piece, 1, 0)));
+	printf("F_SETOWN: %ld\n", error(fcntl(0, F_SETOWN, getppid())));
+	printf("F_SETOWN of itself: %ld\n", error(fcntl(0, F_SETOWN, getpid())));
+	printf("F_SETOWN_EX: %ld\n", error(fcntl(0, F_SETOWN_EX, supervisor)));
 	printf("pidfd_getfd: %ld\n", error(syscall(SYS_pidfd_getfd, 0, 0, 0)));
 	printf("unshare: %ld\n", error(unshare(CLONE_NEWUSER)));
 	printf("clone: %ld\n", error(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0)));
