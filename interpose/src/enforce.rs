@@ -196,7 +196,7 @@ impl Supervisor {
 
     /// Asks about a call and makes it. False: once more.
     fn decide(&self, seat: &Seat, caller: &Caller, call: &Notification) -> Result<bool, Errno> {
-        let (number, words) = (call.number as i64, call.arguments);
+        let (number, mut words) = (call.number as i64, call.arguments);
         if let Some(process) = calls::is_about(number, &words) {
             if process != 0 && process != u64::from(caller.status()?.process) {
                 return Err(Errno::PERM);
@@ -204,12 +204,20 @@ impl Supervisor {
             self.listener.pass(call.id);
             return Ok(true);
         }
+        let paths = calls::paths(number);
+        // Pointers of calls with paths are whole words.
+        let pointers = paths.map_or(&[][..], |(paths, _)| paths);
+        let text_at = calls::text_word(number);
+        for word in calls::halves(number) {
+            if text_at != Some(*word) && pointers.iter().all(|(path, ..)| path != word) {
+                words[*word] = words[*word] as i32 as u64;
+            }
+        }
         let mut copies = Copies::default();
         let mut asked = Asked {
             number: call.number,
             arguments: words,
         };
-        let paths = calls::paths(number);
         let mut places = Vec::new();
         let text = files::link_text(caller, number, &words)?;
         let deed = match paths {
@@ -294,8 +302,8 @@ fn tell(
         }
         told[*word] = at;
     }
-    if let libc::SYS_symlink | libc::SYS_symlinkat = number {
-        told[0] = copies.add(text.to_vec());
+    if let Some(word) = calls::text_word(number) {
+        told[word] = copies.add(text.to_vec());
     }
     Ok(Asked {
         number: number as u64,

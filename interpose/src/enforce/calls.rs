@@ -162,6 +162,27 @@ pub const CALLS: &[(i64, Treatment)] = &[
     (libc::SYS_setdomainname, Refused(EPERM)),
 ];
 
+/// The words of a call that are numbers of 32 bits, whose upper halves the kernel does not look at:
+/// nor may the agent.
+pub fn halves(number: i64) -> &'static [usize] {
+    match number {
+        libc::SYS_socket | libc::SYS_tgkill | libc::SYS_rt_tgsigqueueinfo => &[0, 1, 2],
+        libc::SYS_kill | libc::SYS_tkill | libc::SYS_rt_sigqueueinfo => &[0, 1],
+        libc::SYS_pidfd_send_signal => &[0, 1, 3],
+        libc::SYS_sendto => &[0, 3],
+        libc::SYS_truncate | libc::SYS_execve | libc::SYS_sendmsg | libc::SYS_sendmmsg => &[],
+        libc::SYS_execveat => &[0, 4],
+        libc::SYS_connect | libc::SYS_bind => &[0],
+        // Those with paths, which are put in later.
+        _ => &[0, 1, 2, 3, 4],
+    }
+}
+
+/// The word of a call that says what a new link says.
+pub fn text_word(number: i64) -> Option<usize> {
+    matches!(number, libc::SYS_symlink | libc::SYS_symlinkat).then_some(0)
+}
+
 /// The process that a call is about which processes may make about themselves alone: the agent is
 /// not asked. 0: about none.
 pub fn is_about(number: i64, words: &[u64; 6]) -> Option<u64> {

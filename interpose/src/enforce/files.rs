@@ -1,7 +1,7 @@
 //! Calls with paths, made in their caller's place on what their paths were found to lead to.
 
 use super::caller::Caller;
-use super::calls::{Begin, Last, PathOf};
+use super::calls::{self, Begin, Last, PathOf};
 use super::walk::{self, Place, by_number};
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Uid, chmod, chownat, fstat, ftruncate,
@@ -59,9 +59,9 @@ pub fn place(
 
 /// The string that a new link of the caller's says.
 pub fn link_text(caller: &Caller, number: i64, words: &[u64; 6]) -> Result<Vec<u8>, Errno> {
-    match number {
-        libc::SYS_symlink | libc::SYS_symlinkat => caller.string(words[0]),
-        _ => Ok(Vec::new()),
+    match calls::text_word(number) {
+        Some(word) => caller.string(words[word]),
+        None => Ok(Vec::new()),
     }
 }
 

@@ -115,11 +115,11 @@ fn other_conventions_and_other_powers_are_refused() {
     let folder = Folder::new();
     let output = folder.hostile(enforced("deny"), &["conventions"]).0;
     assert_eq!(output, "int 0x80: -38\nx32: -38\n");
-    let output = folder.hostile(enforced("deny"), &["powers"]).0;
+    let output = folder.hostile(enforced("families"), &["powers"]).0;
     let refused = "ptrace: -1\nprocess_vm_writev: -1\nF_SETOWN: -1\nF_SETOWN of itself: 0\n\
                    F_SETOWN_EX: -1\npidfd_getfd: -1\nunshare: -1\nclone: -1\n\
                    clone3: -38\nsetuid: -1\nchroot: -1\nmount: -1\nio_uring: -38\nbpf: -1\n\
-                   supervisor's memory: -13\nfrom its folder: -13\nown memory: open\n\
+                   supervisor's memory: -13\nfrom its folder: -13\nsocket with an upper half: -97\nown memory: open\n\
                    own status: 1\n";
     assert_eq!(output, refused);
 }

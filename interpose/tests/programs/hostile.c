@@ -180,6 +180,7 @@ static void powers(void)
 	supervisor[strlen(supervisor) - 4] = 0;
 	int there = chdir(supervisor);
 	printf("from its folder: %ld\n", there ? 1 : error(open("mem", O_RDWR)));
+	printf("socket with an upper half: %ld\n", error(syscall(SYS_socket, 1ul << 32 | AF_INET, SOCK_STREAM, 0)));
 	printf("own memory: %s\n", open("/proc/self/mem", O_RDWR) >= 0 ? "open" : strerror(errno));
 	FILE *status = fopen("/proc/thread-self/status", "r");
 	int own = 0;
