@@ -89,7 +89,14 @@ fn where_the_other_program_is_missing_one_line_says_how_it_is_made() {
     assert_eq!(
         names,
         [
-            "gates", "kernels", "domains", "pools", "sharing", "upcalls", "fault"
+            "gates",
+            "kernels",
+            "domains",
+            "pools",
+            "sharing",
+            "upcalls",
+            "interpose",
+            "fault"
         ]
     );
     assert!(text(&run.stderr).contains("make bench-build"));

@@ -4,10 +4,12 @@
  *     postern interpose count.px -- make
  *     postern interpose -o folded count.px --folded -- make
  *
- * With --folded it prints lines `program;call count`, of which tools for flame graphs make a picture. */
+ * With --folded it prints lines `program;call count`, of which tools for flame graphs make a picture.
+ *
+ * Nothing here prints by printf: with it come instructions for floating-point numbers, and whoever
+ * has those in its text has the program's kept at each call. */
 #include "names.h"
 #include <postern/agent.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { PRCTL = 157, PROGRAMS = 256 };
@@ -58,11 +60,33 @@ int pt_agent(struct pt_call *call)
 	return PT_PASS;
 }
 
+/* Puts the digits of a number behind a line, in so many columns at least. */
+static char *put_number(char *to, unsigned long number, unsigned columns)
+{
+	char digits[20];
+	unsigned count = 0;
+	do
+		digits[count++] = '0' + number % 10;
+	while (number /= 10);
+	for (unsigned blanks = count; blanks < columns; blanks++)
+		*to++ = ' ';
+	while (count)
+		*to++ = digits[--count];
+	return to;
+}
+
+static char *put_text(char *to, const char *text)
+{
+	while (*text)
+		*to++ = *text++;
+	return to;
+}
+
 static void row(unsigned long count, const char *name)
 {
-	char line[80];
-	int length = snprintf(line, sizeof line, "%10lu  %s\n", count, name);
-	pt_print(line, length);
+	char line[80], *end = put_text(put_number(line, count, 10), "  ");
+	end = put_text(put_text(end, name), "\n");
+	pt_print(line, end - line);
 }
 
 /* A line for each call of each program. */
@@ -80,8 +104,10 @@ static void print_folded(void)
 				}
 			if (count == 0)
 				continue;
-			int length = snprintf(line, sizeof line, "%s;%s %lu\n", program, name ? name : "others", count);
-			pt_print(line, length);
+			char *end = put_text(put_text(line, program), ";");
+			end = put_text(put_text(end, name ? name : "others"), " ");
+			end = put_text(put_number(end, count, 0), "\n");
+			pt_print(line, end - line);
 		}
 }
 

@@ -5,8 +5,8 @@
 //! measured number and how it is printed, [`plot`] draws them; [`command`] is what the user may ask
 //! for. A group of figures is a function; [`CORE`] are the groups that every user can measure in
 //! half a minute, and that `postern bench` has by itself: calls, the run time of code, domains,
-//! pools, sharing, upcalls, faults. All others are in the workspace `bench`, which nobody builds to
-//! use Postern, and which takes clock, figures and baselines from here.
+//! pools, sharing, upcalls, calls of programs, faults. All others are in the workspace `bench`,
+//! which nobody builds to use Postern, and which takes clock, figures and baselines from here.
 //!
 //! Results of confined code are compared with the native build's, and a difference ends the run.
 //! All `unsafe` is in [`trusted`].
@@ -19,6 +19,7 @@ mod domains;
 mod fault;
 pub mod figure;
 mod gates;
+mod interposing;
 pub mod kernels;
 mod machine_code;
 pub mod plot;
@@ -105,10 +106,18 @@ pub const UPCALLS: Group = Group {
         |_| upcalls::figures(),
     )
 };
+/// Unmodified programs whose calls an agent sees.
+pub const INTERPOSE: Group = Group::new(
+    "interpose",
+    "system calls of an unmodified program under an agent, beside strace",
+    interposing::figures,
+);
 /// Faults, until the host has them.
 pub const FAULT: Group = Group::new("fault", "a crash, until the host has it as a value", |_| {
     fault::figures()
 });
 
 /// The groups of `postern bench` itself.
-pub const CORE: &[Group] = &[GATES, KERNELS, DOMAINS, POOLS, SHARING, UPCALLS, FAULT];
+pub const CORE: &[Group] = &[
+    GATES, KERNELS, DOMAINS, POOLS, SHARING, UPCALLS, INTERPOSE, FAULT,
+];
