@@ -177,7 +177,13 @@ static void signals(void)
 	pthread_join(thread, 0);
 	action.sa_flags |= SA_RESTART;
 	sigaction(SIGUSR1, &action, 0);
+	/* A signal for the process is any thread's that does not block it: not the other one's. */
+	sigset_t alarms;
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	sigprocmask(SIG_BLOCK, &alarms, 0);
 	pthread_create(&thread, 0, interrupts, &self);
+	sigprocmask(SIG_UNBLOCK, &alarms, 0);
 	struct itimerval soon = {{0, 0}, {0, 90000}};
 	signal(SIGALRM, jumps);
 	setitimer(ITIMER_REAL, &soon, 0);
