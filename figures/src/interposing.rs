@@ -140,10 +140,7 @@ pub fn figures(directory: &Path) -> Result<Vec<Figure>, String> {
             figures.push(figure.goal(Goal::RatioAtMost(0.02)));
         }
     }
-    figures.extend(starts(
-        &agent,
-        all().map(|(name, by, what)| (name, by, what)),
-    )?);
+    figures.extend(starts(&agent, all())?);
     Ok(figures)
 }
 
