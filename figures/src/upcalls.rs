@@ -6,6 +6,7 @@ mod costs;
 mod doorbell;
 mod image;
 mod latency;
+mod log;
 mod pages;
 mod ring;
 

@@ -8,6 +8,7 @@
 //! looks at the notes when the time is over. So who is starved holds up nobody.
 
 use super::image::TOLD;
+use super::log::{EVENTS, Log, PERIOD, note};
 use crate::figure::{Figure, Goal};
 use crate::plot::{Chart, Series};
 use crate::trusted::notice::{FileTimer, SignalTimer, attach, now};
@@ -15,15 +16,12 @@ use crate::trusted::process::{self, Child, Pinned, processor};
 use postern::{
     Caller, CommonMemory, Domain, DomainBuilder, Event, EventError, Image, Placement, Way, Ways,
 };
+use std::sync::Barrier;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Barrier, LazyLock};
 use std::time::{Duration, Instant};
 
-/// Events of which shares are taken.
-const EVENTS: u64 = 100;
-const PERIOD: Duration = Duration::from_millis(3);
 /// What is handled later is starved.
 const STARVED: Duration = Duration::from_millis(200);
 /// Disturbing processes.
@@ -146,85 +144,6 @@ const ALL: [(&str, By, &str); 5] = [
         "the computing thread, interrupted for a domain",
     ),
 ];
-
-/// When handlers ran, and how many expiries each was told, in whatever process: words of all.
-struct Log(&'static [AtomicU64]);
-
-/// Before the notes: how many there are, and how many processes are attached.
-const HEAD: usize = 2;
-const NOTES: usize = 512;
-
-static LOG: LazyLock<Option<Log>> =
-    LazyLock::new(|| process::words_of_all(HEAD + 2 * NOTES).ok().map(Log));
-
-/// In a signal handler, too.
-fn note(count: u64) {
-    if let Some(log) = &*LOG {
-        log.note(count);
-    }
-}
-
-impl Log {
-    fn get() -> Result<&'static Log, String> {
-        let log = LOG.as_ref();
-        log.ok_or_else(|| "there is no memory for the notes".to_owned())
-    }
-
-    fn attached(&self) -> &AtomicU64 {
-        &self.0[1]
-    }
-
-    fn notes(&self) -> impl Iterator<Item = (&AtomicU64, &AtomicU64)> {
-        self.0[HEAD..]
-            .chunks_exact(2)
-            .map(|note| (&note[0], &note[1]))
-    }
-
-    fn note(&self, count: u64) {
-        let time = now();
-        let at = HEAD + 2 * self.0[0].fetch_add(1, SeqCst) as usize;
-        if let Some([its_time, its_count]) = self.0.get(at..at + 2) {
-            its_count.store(count, Relaxed);
-            its_time.store(time, SeqCst);
-        }
-    }
-
-    fn clear(&self) {
-        for (time, _) in self.notes() {
-            time.store(0, SeqCst);
-        }
-        self.attached().store(0, SeqCst);
-        self.0[0].store(0, SeqCst);
-    }
-
-    /// Latencies in seconds of the [`EVENTS`] expiries after `from` of a timer that began at
-    /// `begun`, in order; of those that are not handled, infinite.
-    fn latencies(&self, begun: u64, from: u64) -> Vec<f64> {
-        let period = PERIOD.as_nanos() as u64;
-        let first = from.saturating_sub(begun) / period + 1;
-        let mut times = vec![f64::INFINITY; EVENTS as usize];
-        let notes = self.notes();
-        let mut notes: Vec<_> = notes
-            .map(|(time, count)| (time.load(SeqCst), count.load(Relaxed)))
-            .filter(|note| note.0 != 0)
-            .collect();
-        notes.sort_unstable();
-        let mut expiry = 0;
-        for (time, count) in notes {
-            for _ in 0..count.min(EVENTS * 10) {
-                expiry += 1;
-                let late = time.saturating_sub(begun + expiry * period) as f64 / 1e9;
-                if let Some(at) = u64::checked_sub(expiry, first)
-                    && let Some(one) = times.get_mut(at as usize)
-                {
-                    *one = late;
-                }
-            }
-        }
-        times.sort_by(f64::total_cmp);
-        times
-    }
-}
 
 /// Processes that compute on one processor until this is dropped.
 struct Disturbers(Vec<Child>);
@@ -585,27 +504,4 @@ pub fn charts(figures: &[Figure]) -> Vec<Chart> {
             }
         })
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_expiry_has_its_own_latency() {
-        let log = Log(process::words_of_all(HEAD + 2 * NOTES).unwrap());
-        let (begun, period) = (1_000, PERIOD.as_nanos() as u64);
-        // Two on time, one before the time that counts; then two at once, the later one on time.
-        for (at, (expiry, count)) in [(1, 1), (2, 1), (4, 2)].into_iter().enumerate() {
-            let (time, its_count) = log.notes().nth(at).unwrap();
-            its_count.store(count, Relaxed);
-            time.store(begun + expiry * period, SeqCst);
-        }
-        let times = log.latencies(begun, begun + period);
-        assert_eq!(times.len(), EVENTS as usize);
-        assert_eq!(times[..3], [0.0, 0.0, PERIOD.as_secs_f64()]);
-        assert!(times[3..].iter().all(|time| time.is_infinite()));
-        log.clear();
-        assert!(log.latencies(begun, begun)[0].is_infinite());
-    }
 }

@@ -1,6 +1,6 @@
 //! What agents see and do.
 
-use crate::support::{under, under_into};
+use crate::support::{path_in, under, under_into};
 use std::path::Path;
 
 /// How often the table of `count` says that a call was made.
@@ -116,14 +116,7 @@ fn calls_fail_by_rule() {
 #[test]
 fn programs_say_what_failed() {
     let folder = tempfile::tempdir().expect("a folder");
-    let at = |name: &str| {
-        folder
-            .path()
-            .join(name)
-            .to_str()
-            .expect("a path")
-            .to_owned()
-    };
+    let at = |name: &str| path_in(&folder, name);
     std::fs::write(at("a"), vec![b'x'; 300_000]).expect("a file");
     let (a, b) = (at("a"), at("b"));
     // A full disk while a file is copied, by whichever call cp copies.
@@ -160,14 +153,7 @@ fn the_same_seed_has_the_same_faults() {
 #[test]
 fn other_files_in_a_programs_place() {
     let folder = tempfile::tempdir().expect("a folder");
-    let at = |name: &str| {
-        folder
-            .path()
-            .join(name)
-            .to_str()
-            .expect("a path")
-            .to_owned()
-    };
+    let at = |name: &str| path_in(&folder, name);
     std::fs::create_dir_all(at("real/below")).expect("a folder");
     std::fs::write(at("real/below/file"), "below\n").expect("a file");
     std::fs::write(at("hosts"), "1.2.3.4 elsewhere\n").expect("a file");
@@ -222,14 +208,7 @@ fn other_files_in_a_programs_place() {
 #[test]
 fn rules_in_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
-    let at = |name: &str| {
-        folder
-            .path()
-            .join(name)
-            .to_str()
-            .expect("a path")
-            .to_owned()
-    };
+    let at = |name: &str| path_in(&folder, name);
     std::fs::write(at("secret"), "secret").expect("a file");
     std::fs::write(at("open"), "open ").expect("a file");
     let under_rules = |text: &str, words: &[&str]| {
@@ -320,14 +299,7 @@ fn rules_in_a_file() {
 #[test]
 fn a_program_is_told_the_same_again() {
     let folder = tempfile::tempdir().expect("a folder");
-    let at = |name: &str| {
-        folder
-            .path()
-            .join(name)
-            .to_str()
-            .expect("a path")
-            .to_owned()
-    };
+    let at = |name: &str| path_in(&folder, name);
     let (log, input, made) = (at("log"), at("input"), at("made"));
     // Its name is among what is recorded.
     let output = folder.path().join("output");

@@ -2,7 +2,7 @@
 
 use crate::debian::{PROGRAMS, SCRIPTS};
 use crate::probe::build;
-use crate::support::{Seen, agent, native, run};
+use crate::support::{Seen, agent, native, path_in, run};
 use postern_interpose::{InterposeError, Interposer};
 use std::ffi::OsStr;
 use std::fs::write;
@@ -43,7 +43,7 @@ impl Folder {
     }
 
     fn at(&self, name: &str) -> String {
-        text(&self.0.path().join(name)).to_owned()
+        path_in(&self.0, name)
     }
 
     /// What the hostile program prints.

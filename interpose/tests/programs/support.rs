@@ -115,3 +115,9 @@ fn run_into(
     };
     (seen, text(said))
 }
+
+/// The path of a file in a folder, as programs are told it.
+pub fn path_in(folder: &TempDir, name: &str) -> String {
+    let path = folder.path().join(name);
+    path.to_str().expect("a path").to_owned()
+}

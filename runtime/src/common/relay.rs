@@ -33,7 +33,7 @@ pub(crate) const CLIENTS: usize = 64;
 /// Events that one process can have at once.
 pub(crate) const EVENTS: usize = 64;
 /// Events that wait at once.
-const QUEUE: usize = 64;
+pub(crate) const QUEUE: usize = 64;
 
 const THREAD: usize = 4;
 const HANDLERS: usize = SEATS as usize * CLIENTS * THREAD;

@@ -14,7 +14,7 @@
 
 use super::trusted::kernel;
 use crate::common::memory::Memory;
-use crate::common::relay::{Attached, EVENTS, Outcome, Relay, SEATS, Taken};
+use crate::common::relay::{Attached, EVENTS, Outcome, QUEUE, Relay, SEATS, Taken};
 use crate::fork;
 use crate::signature;
 use postern_gates::upcall::Handled;
@@ -128,8 +128,8 @@ impl Elsewhere {
             })
     }
 
-    /// Sends the signal to the thread that the kernel numbers so, if it is attached in another
-    /// process: its number here.
+    /// The thread that the kernel numbers so, if it is attached in another process, and that one
+    /// expects to be told.
     pub(crate) fn find(&self, numbers: u64) -> Option<Attached> {
         let own = self.seat()?;
         let found = self.relay.find(own, numbers)?;
@@ -150,13 +150,15 @@ impl Elsewhere {
     /// Takes an event of any process, or of this one's alone, whose handler this image has.
     pub(crate) fn take(&self, of_all: bool) -> Option<(Taken, u32)> {
         let own = self.seat()?;
-        loop {
+        // As many as can wait: whoever forges more in the meantime is not waited for.
+        for _ in 0..QUEUE {
             let taken = self.relay.take(own, (!of_all).then_some(own))?;
             match self.handler(taken.event) {
                 Some(offset) => return Some((taken, offset)),
                 None => self.relay.settle(taken.slot, own, Outcome::Skipped),
             }
         }
+        None
     }
 
     /// Room for an event of this process's, to be [filled](Elsewhere::fill) or

@@ -24,6 +24,7 @@
 //! Both programs are instructions that are written here. The second is under Apache-2.0 or GPL-2.0,
 //! as you choose: the kernel tells a task's address to no others.
 
+use super::assembler::{AT_LEAST, AT_LEAST_OF, Assembler, NOT_EQUAL, OTHER_THAN};
 use super::kernel;
 pub(crate) use crate::common::relay::CLIENTS;
 use crate::fork;
@@ -111,7 +112,6 @@ const HASH: u32 = 1;
 const ARRAY: u32 = 2;
 const MAPPABLE: u32 = 1 << 10;
 const RAW_TRACEPOINT: u32 = 17;
-const LOOKUP: i32 = 1;
 const KTIME: i32 = 5;
 const PROCESSOR: i32 = 8;
 const CURRENT_NUMBERS: i32 = 14;
@@ -173,127 +173,6 @@ fn delete(map: &OwnedFd, key: u64) {
         )
     };
 }
-
-/// One instruction: operation, registers, offset, immediate value.
-type Instruction = (u8, u8, u8, i16, i32);
-
-/// The program's own assembler.
-#[derive(Default)]
-struct Assembler {
-    code: Vec<u64>,
-    /// Jumps to the end, by the place of their instruction.
-    leaving: Vec<usize>,
-}
-
-impl Assembler {
-    fn put(&mut self, (operation, to, from, offset, value): Instruction) {
-        let registers = u64::from(from) << 4 | u64::from(to);
-        let low = u64::from(operation) | registers << 8 | u64::from(offset as u16) << 16;
-        self.code.push(low | u64::from(value as u32) << 32);
-    }
-
-    /// `to = from`
-    fn copy(&mut self, to: u8, from: u8) {
-        self.put((0xbf, to, from, 0, 0));
-    }
-
-    fn set(&mut self, to: u8, value: i32) {
-        self.put((0xb7, to, 0, 0, value));
-    }
-
-    fn add(&mut self, to: u8, value: i32) {
-        self.put((0x07, to, 0, 0, value));
-    }
-
-    /// `to += from`
-    fn add_register(&mut self, to: u8, from: u8) {
-        self.put((0x0f, to, from, 0, 0));
-    }
-
-    /// `to = *(u64 *)(from + offset)`
-    fn load(&mut self, to: u8, from: u8, offset: i16) {
-        self.put((0x79, to, from, offset, 0));
-    }
-
-    /// The same of 32 bits.
-    fn load_half(&mut self, to: u8, from: u8, offset: i16) {
-        self.put((0x61, to, from, offset, 0));
-    }
-
-    /// `*(u64 *)(to + offset) = from`
-    fn store(&mut self, to: u8, offset: i16, from: u8) {
-        self.put((0x7b, to, from, offset, 0));
-    }
-
-    fn store_half(&mut self, to: u8, offset: i16, from: u8) {
-        self.put((0x63, to, from, offset, 0));
-    }
-
-    /// The same of 8 bits.
-    fn load_byte(&mut self, to: u8, from: u8, offset: i16) {
-        self.put((0x71, to, from, offset, 0));
-    }
-
-    fn store_byte(&mut self, to: u8, offset: i16, from: u8) {
-        self.put((0x73, to, from, offset, 0));
-    }
-
-    fn call(&mut self, helper: i32) {
-        self.put((0x85, 0, 0, 0, helper));
-    }
-
-    /// To the end if `register` compares so with the value of another one, or with a number.
-    fn leave_if(&mut self, operation: u8, register: u8, other: u8, value: i32) {
-        self.leaving.push(self.code.len());
-        self.put((operation, register, other, 0, value));
-    }
-
-    /// Over what `skipped` puts, if `register` compares so with a number.
-    fn skip_if(
-        &mut self,
-        operation: u8,
-        register: u8,
-        value: i32,
-        skipped: impl FnOnce(&mut Self),
-    ) {
-        let place = self.code.len();
-        self.put((operation, register, 0, 0, value));
-        skipped(self);
-        let distance = (self.code.len() - place - 1) as u64;
-        self.code[place] |= distance << 16;
-    }
-
-    /// r0 = the value in a map for the key on the stack, at `r10 + key`; to the end without one.
-    fn look_up(&mut self, map: &OwnedFd, key: i16) {
-        // A load of 64 bits, which says that it is a map's descriptor.
-        self.put((0x18, 1, 1, 0, map.as_raw_fd()));
-        self.put((0, 0, 0, 0, 0));
-        self.copy(2, 10);
-        self.add(2, i32::from(key));
-        self.call(LOOKUP);
-        self.leave_if(EQUAL, 0, 0, 0);
-    }
-
-    /// The end: 0.
-    fn finish(mut self) -> Vec<u64> {
-        let end = self.code.len();
-        for place in self.leaving {
-            let distance = (end - place - 1) as u64;
-            self.code[place] |= distance << 16;
-        }
-        self.code.push(0xb7);
-        self.code.push(0x95);
-        self.code
-    }
-}
-
-/// With a number.
-const EQUAL: u8 = 0x15;
-const NOT_EQUAL: u8 = 0x55;
-const AT_LEAST: u8 = 0x35;
-/// With a register.
-const AT_LEAST_OF: u8 = 0x3d;
-const OTHER_THAN: u8 = 0x5d;
 
 /// What is run at `sched_waking`, whose first argument is the task that is woken.
 fn wakes(waiters: &OwnedFd, attached: &OwnedFd, words: &OwnedFd, signal: i32) -> Vec<u64> {
