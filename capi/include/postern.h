@@ -158,9 +158,23 @@ PT_API int pt_supported(const char **reason);
  * it started; with PT_ADOPT_HANDLERS gives all others SA_ONSTACK. For a host whose calls fail with
  * PT_E_HANDLER_REPLACED. */
 PT_API int pt_rearm(void);
+/* Gives the process a safe point that reaches into extensions: for a host whose signal handlers only
+ * set a flag, at which it looks now and then. While *flag is not 0, `look` is called with `context`
+ * at every tick of the watchdog on each thread that is in an extension's code: between two
+ * instructions, on the thread's own stack, as a service is. It may do what services do, also leave
+ * by longjmp. It returns 0, and the call goes on where it was; or not 0, and the call ends with
+ * PT_FAULT_INTERRUPTED. Threads in services, and in the host, look themselves. It is not called
+ * where less than 128 KiB of stack are left, nor on a coroutine's stack. A later one takes its
+ * place; with a NULL flag there is none. */
+PT_API int pt_set_safe_point(const volatile int *flag, int (*look)(void *context), void *context);
+/* Ends the calling thread's innermost call with PT_FAULT_INTERRUPTED: for signal handlers, which
+ * may have interrupted it, or the thread anywhere else. In a service it ends when that returns. 1 if
+ * there is one, 0 if not. Async-signal-safe; it leaves pt_error_message as it is. */
+PT_API int pt_interrupt_mine(void);
 /* For a host with PT_NO_HANDLERS: call it first in an SA_SIGINFO | SA_ONSTACK handler of SIGSEGV,
  * SIGBUS, SIGILL, SIGFPE, SIGTRAP and the abort signal, with the handler's arguments. Return at
- * once if it returns 1: the signal was Postern's. */
+ * once if it returns 1: the signal was Postern's. An abort signal that comes when its call is over
+ * is nobody's: it returns 0, and the handler ignores it. */
 PT_API int pt_handle_signal(int signal, void *info, void *context);
 
 /* ---- Images ---------------------------------------------------------------------------------- */
@@ -515,7 +529,7 @@ typedef enum pt_fault_kind {
     PT_FAULT_CONTROL_STACK_OVERFLOW = 12,/* calls nest too deeply */
     PT_FAULT_HEAP_LIMIT = 13,            /* an access just above the heap */
     PT_FAULT_DEADLINE = 14,              /* the call took too long */
-    PT_FAULT_INTERRUPTED = 15,           /* pt_domain_interrupt */
+    PT_FAULT_INTERRUPTED = 15,           /* pt_domain_interrupt, pt_interrupt_mine, a safe point */
     PT_FAULT_ANOTHER_THREAD = 16,        /* another thread's fault closed the domain */
     PT_FAULT_SERVICE_STACK = 17,         /* too little control stack left for a service */
     PT_FAULT_ABORTED = 18,               /* the extension or a service gave up, with a message */

@@ -12,10 +12,11 @@ pub use packet::{PacketIn, Packets};
 
 use crate::failure::{self, Code, Failure};
 use crate::structures::{CCall, CConfig, CCounters, CFault, CQuestion, Reason};
-use postern::{AreaBuilder, DomainBuilder, ShareError, Shared, Signature};
+use postern::{AreaBuilder, DomainBuilder, Look, ShareError, Shared, Signature};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::AtomicI32;
 
 fn null(what: &str) -> Failure {
     Failure::new(Code::Argument, format!("the {what} is NULL"))
@@ -556,6 +557,39 @@ pub fn call_reload_handler(
         // the call.
         unsafe { handler(event, version, fault, user.pointer()) };
     }
+}
+
+/// `const volatile int *`, or NULL: a flag that the host sets, also in signal handlers.
+#[repr(transparent)]
+pub struct Flag(*const AtomicI32);
+
+impl Flag {
+    /// The flag, if there is one.
+    ///
+    /// # Errors
+    /// Not where an int can be.
+    pub fn get(self) -> Result<Option<&'static AtomicI32>, Failure> {
+        if !self.0.is_aligned() {
+            let why = "the flag is not aligned to 4 bytes; let it be an int's address";
+            return Err(Failure::new(Code::Argument, why));
+        }
+        // SAFETY: NULL, or an int of the host's, which stays where it is as long as it is the safe
+        // point's.
+        Ok(unsafe { self.0.as_ref() })
+    }
+}
+
+/// `int (*)(void *)`: looks what the host's flag is for.
+pub type LookFunction = Callback<unsafe extern "C" fn(*mut c_void) -> c_int>;
+
+/// The function of a safe point.
+///
+/// # Errors
+/// NULL.
+pub fn look(function: LookFunction, user: User) -> Result<Look, Failure> {
+    let function = function.0.ok_or_else(|| null("safe point's function"))?;
+    // SAFETY: the host gave a function of this type, for any thread, with this context.
+    Ok(unsafe { Look::function(function, user.pointer()) })
 }
 
 /// Registers functions to run around fork: before it, and after it in either process.

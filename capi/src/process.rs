@@ -1,6 +1,6 @@
 //! The process: `pt_version`, `pt_init`, `pt_supported`.
 
-use crate::boundary::{ConfigIn, Out};
+use crate::boundary::{self, ConfigIn, Flag, LookFunction, Out, User};
 use crate::failure::{self, Code, Failure};
 use crate::structures::CConfig;
 use postern::Config;
@@ -89,6 +89,25 @@ pub extern "C" fn pt_init(config: ConfigIn<'_>) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_rearm() -> c_int {
     failure::code(|| Ok(postern::rearm()?))
+}
+
+/// `pt_set_safe_point`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_set_safe_point(flag: Flag, look: LookFunction, context: User) -> c_int {
+    failure::code(|| {
+        match flag.get()? {
+            Some(flag) => postern::set_look(flag, boundary::look(look, context)?),
+            None => postern::clear_safe_point(),
+        }
+        Ok(())
+    })
+}
+
+/// `pt_interrupt_mine`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_interrupt_mine() -> c_int {
+    // Nothing that `failure` does is for signal handlers.
+    c_int::from(postern::interrupt_mine())
 }
 
 /// `pt_supported`

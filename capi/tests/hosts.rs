@@ -46,6 +46,11 @@ fn a_host_that_owns_the_handlers() {
 }
 
 #[test]
+fn a_host_whose_handlers_set_a_flag() {
+    support::test("safe_point.c");
+}
+
+#[test]
 fn configurations_and_what_comes_of_forks() {
     support::test("process.c");
 }

@@ -122,6 +122,19 @@ impl<A: Atomic<u32>> CallState<A> {
         self.0.store(CallPhase::InService as u32, Release);
     }
 
+    /// Inside → InService, in the handler of a signal: what follows is a service's
+    /// ([`super::safe_point`]).
+    #[cfg(feature = "linux")]
+    pub(crate) fn begin_service(&self) {
+        self.0.store(CallPhase::InService as u32, Release);
+    }
+
+    /// InService → Inside: that is over. All signals are blocked until the thread is in text.
+    #[cfg(feature = "linux")]
+    pub(crate) fn end_service(&self) {
+        self.0.store(CallPhase::Inside as u32, Release);
+    }
+
     /// Entering → the phase in which an upcall found the thread.
     #[cfg(any(test, feature = "linux"))]
     pub(crate) fn back_to(&self, phase: CallPhase) {

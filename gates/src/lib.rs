@@ -27,6 +27,7 @@
 //! | [`slow`] | the entry gate's slow path, and the way out of ended calls |
 //! | [`stale`] | calls that the host has left behind |
 //! | [`signal`], `copies` | faults and aborts; other copies of this library in the process |
+//! | [`safe_point`] | a function of the host's that runs between two instructions of an extension |
 //! | [`outcome`] | how a call ended, in raw facts |
 //! | [`jump`] | setjmp and longjmp: moving an extension's control stack pointer |
 //! | [`host`] | floating-point control and the gs base: the host's and the extension's |
@@ -117,6 +118,8 @@ mod model;
 pub mod pages;
 #[cfg(feature = "linux")]
 pub mod resume;
+#[cfg(feature = "linux")]
+pub mod safe_point;
 #[cfg(feature = "linux")]
 pub mod signal;
 #[cfg(feature = "linux")]

@@ -136,6 +136,24 @@ pub fn block_all_signals() {
     }
 }
 
+/// Blocks all signals in the calling thread, those of libc's own, too: the mask before, as the
+/// kernel has it.
+pub(crate) fn block_whatever() -> u64 {
+    let (all, mut before) = (u64::MAX, 0u64);
+    let how = libc::SIG_SETMASK;
+    // SAFETY: the kernel reads eight bytes and writes eight.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            how,
+            &raw const all,
+            &raw mut before,
+            8usize,
+        )
+    };
+    before
+}
+
 /// Blocks all signals but these in the calling thread.
 pub(crate) fn block_all_but(taken: impl Iterator<Item = libc::c_int>) {
     // SAFETY: fills a set and installs it as the calling thread's mask.

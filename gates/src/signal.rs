@@ -4,6 +4,8 @@
 //! thread's own state, its domain's control block and its control stack. It ends a call by editing
 //! the interrupted context, never by jumping.
 
+pub(crate) mod end;
+pub(crate) mod frame;
 mod handlers;
 mod previous;
 
@@ -15,11 +17,11 @@ pub(crate) use handlers::{adopts, check_thread};
 
 use super::bulk;
 use super::call_state::{CallPhase, Interrupted, OnAbort};
-use super::control::Control;
-use super::gate::{self, Label, PcRegion};
+use super::gate::{self, PcRegion};
 use super::mask::FAULTS;
 use super::memory;
-use super::outcome::{self, BACKTRACE, RawFault};
+use super::outcome;
+use super::safe_point;
 use super::thread::{self, Thread};
 use super::upcall;
 use super::upcall::clock::{self, Clock};
@@ -40,6 +42,24 @@ pub fn request_end(thread: &Thread, sequence: u64, kind: u32) {
     if thread.end_request().ask(sequence, kind) {
         remind(thread);
     }
+}
+
+/// Asks the calling thread's innermost call to end: also in a handler of the host's that has
+/// interrupted it, or the thread anywhere else. It takes no lock. Whether there is such a call.
+pub fn request_own_end(kind: u32) -> bool {
+    let thread = thread::current();
+    if !matches!(
+        thread.call_state.own(),
+        CallPhase::Inside | CallPhase::InService
+    ) {
+        return false;
+    }
+    // Whoever else asks at this moment means the same call, which cannot end before this handler
+    // has: so one of both reasons stays.
+    let sequence = thread.sequence.load(Ordering::Relaxed);
+    thread.end_request().put(sequence, kind);
+    remind(thread);
+    true
 }
 
 /// Sends the abort signal for a request that was made. The caller holds the registry.
@@ -89,21 +109,15 @@ pub unsafe fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
     }
     // SAFETY: control blocks are never unmapped; the pointer of a thread in a call is set.
     let control = unsafe { &*thread.control.load(Ordering::Relaxed) };
-    if !in_window(control, pc) && !abortable(pc) {
+    if !end::in_window(control, pc) && !abortable(pc) {
         return false;
     }
-    record(thread, control, context, outcome::SIGNAL);
+    end::record(thread, control, context, outcome::SIGNAL);
     let fault = &mut thread.extra().fault;
     fault.signal = signal;
     fault.code = info.si_code;
-    end(thread, context, outcome::SIGNAL);
+    end::end(thread, context, outcome::SIGNAL);
     true
-}
-
-/// Whether `pc` is in the domain's window: in its text or slots, or where a jump to a forged
-/// landing pad in data led.
-fn in_window(control: &Control, pc: usize) -> bool {
-    (control.address(0)..control.address(u32::MAX)).contains(&pc)
 }
 
 /// Whether a call that is *Inside* can be ended at this instruction of ours: a part of the gates,
@@ -131,7 +145,7 @@ fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t, own: Op
         wanted,
         waits: waiting.is_some(),
         abortable: phase == CallPhase::Inside
-            && (control.is_some_and(|control| in_window(control, pc)) || abortable(pc)),
+            && (control.is_some_and(|control| end::in_window(control, pc)) || abortable(pc)),
     };
     match (found.decide(), waiting, control) {
         (OnAbort::ToRecord, Some((_, call)), _) => {
@@ -149,73 +163,18 @@ fn on_abort(thread: &Thread, phase: CallPhase, context: &mut ucontext_t, own: Op
             true
         }
         (OnAbort::Now, _, Some(control)) => {
-            record(thread, control, context, kind);
-            end(thread, context, kind);
+            end::at(thread, control, context, kind);
             true
+        }
+        (OnAbort::Nothing, _, Some(control))
+            if phase == CallPhase::Inside && end::in_window(control, pc) =>
+        {
+            safe_point::divert(control, context)
         }
         // Nothing was done, so the signal may be for another copy of this library. (A wish that
         // came just when its call was over stays, with the number of that call: taking it for an
         // answer would swallow every signal until this copy's next call.)
         _ => false,
-    }
-}
-
-/// Makes the interrupted thread continue at the gates' way out.
-fn end(thread: &Thread, context: &mut ucontext_t, kind: u32) {
-    thread.abort_kind.store(kind, Ordering::Relaxed);
-    // Whatever the reason, nobody need ask for this call any more.
-    let sequence = thread.sequence.load(Ordering::Relaxed);
-    thread.end_request().done(sequence);
-    let registers = &mut context.uc_mcontext.gregs;
-    registers[libc::REG_RIP as usize] = Label::postern_aborted.address() as i64;
-    registers[libc::REG_RSP as usize] = thread.frame.load(Ordering::Relaxed) as i64;
-    const DIRECTION_ALIGNMENT_NESTED: i64 = 1 << 10 | 1 << 18 | 1 << 14;
-    registers[libc::REG_EFL as usize] &= !DIRECTION_ALIGNMENT_NESTED;
-}
-
-/// Notes what can be known of the interrupted extension.
-fn record(thread: &Thread, control: &Control, context: &ucontext_t, kind: u32) {
-    use libc::*;
-    const ORDER: [c_int; 17] = [
-        REG_RAX, REG_RBX, REG_RCX, REG_RDX, REG_RSI, REG_RDI, REG_RBP, REG_R8, REG_R9, REG_R10,
-        REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP, REG_RSP,
-    ];
-    let registers = &context.uc_mcontext.gregs;
-    let base = control.address(0) as u64;
-    let rsp = registers[REG_RSP as usize] as u64;
-    let end = thread.call_base();
-    let fault = &mut thread.extra().fault;
-    *fault = RawFault {
-        kind,
-        trap: registers[REG_TRAPNO as usize] as u64,
-        error: registers[REG_ERR as usize] as u64,
-        address: registers[REG_CR2 as usize] as u64,
-        base,
-        located: true,
-        ..Default::default()
-    };
-    for (place, register) in fault.registers.iter_mut().zip(ORDER) {
-        *place = registers[register as usize] as u64;
-    }
-    let mut rsp = rsp;
-    let pc = registers[REG_RIP as usize] as usize;
-    let called = bulk::contains(pc) && rsp < end;
-    if called {
-        // SAFETY: below the base of the innermost call there is a return address, for the memory
-        // gate pushes nothing.
-        fault.registers[15] = unsafe { bulk::caller(control, rsp) };
-        rsp += 8;
-    }
-    // While text runs, the control stack holds return addresses and nothing else.
-    if (called || in_window(control, pc)) && rsp <= end && rsp.is_multiple_of(8) {
-        // The last word is the gate's own return address.
-        fault.depth = ((end - rsp) / 8).saturating_sub(1);
-        for i in 0..fault.depth.min(BACKTRACE as u64) {
-            // SAFETY: below the base of the innermost call, and not below the interrupted stack
-            // pointer.
-            let word = unsafe { memory::host_word(rsp + i * 8) };
-            fault.backtrace[i as usize] = word.wrapping_sub(base) as u32;
-        }
     }
 }
 

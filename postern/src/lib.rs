@@ -50,14 +50,17 @@ pub use postern_runtime::{
     DEFAULT_STACK, Decider, DecisionError, Domain, DomainBuilder, Doorbell, EndInside, Event,
     EventCounters, EventError, Facts, Fault, FaultKind, Func, FuncType, Grant, Grants, HotWindow,
     Image, InstantiateError, Limits, LoadError, MapError, MemoryError, MemoryTable, Metrics, NoWay,
-    Offset, Output, Pages, PeerError, PeerExport, Perf, Placement, Poison, Posted, Prot, Question,
-    ReadError, Registers, Reluctance, Repossession, RevokeError, Revoked, Row, SandboxCounters,
-    Service, ServiceSet, ShareError, Shared, SharedPage, Signature, StartError, Subscription,
-    SymbolError, SystemLimit, TableDomain, TableError, Type, Upcall, UpcallCounters, UpcallSender,
-    Value, Violation, Visit, Way, WayInUse, Ways, broker_state, brokers, clear_last_error,
-    handle_signal, hot_domain, hot_window, init, input, last_error, memory_table, metrics, nesting,
-    rearm, set_last_error, socket_of, termination, unsupported, unwind, with_state,
+    Offset, Output, Pages, PeerError, PeerExport, Perf, Placement, Poison, Posted, Proceed, Prot,
+    Question, ReadError, Registers, Reluctance, Repossession, RevokeError, Revoked, Row,
+    SandboxCounters, Service, ServiceSet, ShareError, Shared, SharedPage, Signature, StartError,
+    Subscription, SymbolError, SystemLimit, TableDomain, TableError, Type, Upcall, UpcallCounters,
+    UpcallSender, Value, Violation, Visit, Way, WayInUse, Ways, broker_state, brokers,
+    clear_last_error, clear_safe_point, handle_signal, hot_domain, hot_window, init, input,
+    interrupt_mine, last_error, memory_table, metrics, nesting, rearm, set_last_error,
+    set_safe_point, socket_of, termination, unsupported, unwind, with_state,
 };
+#[doc(hidden)]
+pub use postern_runtime::{Look, set_look};
 pub use postern_supervision::{
     BackOff, Lendable, Module, ModuleBuilder, ModuleCounters, ModuleEvent, ModuleFunc, Pool,
     PoolBuilder, PoolCounters, PoolError, Pooled, Recycle, ReplaceError, Replaced, Replacement,

@@ -34,6 +34,7 @@ mod placement;
 mod program;
 pub mod restart;
 mod revoke;
+mod safe_point;
 #[cfg(test)]
 mod sample;
 mod sandbox_threads;
@@ -88,6 +89,7 @@ pub use postern_image::input::{self, ReadError};
 pub use postern_image::{Signature, Type};
 pub use postern_verifier::{Bounds, Facts, Violation};
 pub use revoke::{Grant, Reluctance, Repossession, RevokeError, Revoked};
+pub use safe_point::{Look, Proceed, clear_safe_point, interrupt_mine, set_look, set_safe_point};
 pub use service::{Caller, DEFAULT_STACK, Service, ServiceSet, with_state};
 pub use share::{AreaBuilder, Prot, Shared};
 pub use system::{Access, SystemPolicy, Verdict};

@@ -20,7 +20,7 @@ use postern_gates::call_state::CallPhase;
 use postern_gates::control::Control;
 use postern_gates::lifecycle::Phase;
 use postern_gates::pause::Pause;
-use postern_gates::{machine, mask, outcome, signal, thread};
+use postern_gates::{machine, mask, outcome, safe_point, signal, thread};
 use state::{LOOKING, NONE, RESTING, STARTING, STATE, change};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -209,6 +209,8 @@ fn look(t: &thread::Thread, passed: Duration, calls: &mut Calls) -> bool {
         signal::request_end(t, sequence, outcome::ANOTHER);
     } else if let Some(kind) = overdue {
         signal::request_end(t, sequence, kind);
+    } else if t.seen_phase() == CallPhase::Inside && safe_point::is_wanted() {
+        signal::remind(t);
     }
     for (sequence, waiting) in t.waiting() {
         let domain = waiting.domain();

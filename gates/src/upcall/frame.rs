@@ -5,10 +5,9 @@
 use crate::map::{self, Mapping};
 use crate::mask::FAULTS;
 use crate::outcome::Refusal;
-use crate::signal;
+use crate::signal::{self, frame};
 use libc::{c_int, ucontext_t};
 use std::arch::asm;
-use std::mem::offset_of;
 
 /// Bytes of the control stack, for the handler's return addresses and for services.
 const STACK: usize = 256 << 10;
@@ -17,18 +16,6 @@ const MARGIN: u64 = 16 << 10;
 /// What a handler needs of a signal stack besides the system's frame.
 const HANDLER: usize = 12 << 10;
 const PAGE: usize = 4096;
-
-// What the kernel reads and writes of a frame on this processor. Behind the mask in libc's
-// structure is what the kernel has not.
-const UCONTEXT: usize = 304;
-const _: () = assert!(
-    offset_of!(ucontext_t, uc_sigmask) + 8 == UCONTEXT && offset_of!(ucontext_t, uc_mcontext) == 40
-);
-/// Where the first 512 bytes of the vector state say how long it is, if this word is there.
-const SW_BYTES: usize = 464;
-const MAGIC: u32 = 0x4650_5853;
-/// Its length without that.
-const LEGACY: usize = 512;
 
 /// Memory, with pages without access between.
 struct Places {
@@ -67,7 +54,7 @@ impl Places {
 
     /// Where the copy of the kernel's context is; the vector state is at the beginning.
     fn context(&self) -> usize {
-        self.frame.0 + self.frame.1 - UCONTEXT.next_multiple_of(64)
+        self.frame.0 + self.frame.1 - frame::CONTEXT.next_multiple_of(frame::ALIGNMENT)
     }
 
     /// Room for the vector state.
@@ -122,30 +109,12 @@ impl Frame {
     pub(super) unsafe fn keep(&mut self, context: *const u8) -> bool {
         let (to, room) = (self.places.context() as *mut u8, self.places.room());
         let vectors = self.places.frame.0 as *mut u8;
-        // SAFETY: the kernel has laid the context there, and the vector state where it says, of the
-        // length that stands in it; the copy is this state's own memory, with `room` for it.
+        // SAFETY: the caller's promise; the copy is this state's own memory, with `room` for it.
         unsafe {
-            let from = (*context.cast::<ucontext_t>())
-                .uc_mcontext
-                .fpregs
-                .cast::<u8>();
-            let mut bytes = 0;
-            if !from.is_null() {
-                let word = |at: usize| from.add(at).cast::<u32>().read_unaligned();
-                bytes = match word(SW_BYTES) {
-                    MAGIC => word(SW_BYTES + 4) as usize,
-                    _ => LEGACY,
-                };
-            }
-            if bytes > room {
+            if frame::vectors(context).1 > room {
                 return false;
             }
-            to.copy_from_nonoverlapping(context, UCONTEXT);
-            if bytes != 0 {
-                vectors.copy_from_nonoverlapping(from, bytes);
-                let place = to.add(offset_of!(ucontext_t, uc_mcontext) + 23 * 8);
-                place.cast::<*mut u8>().write(vectors);
-            }
+            frame::copy(context, to, vectors);
         }
         true
     }
@@ -195,27 +164,14 @@ impl Frame {
 
     /// To the instruction that was interrupted.
     pub(super) fn go_back(&self) -> ! {
-        // SAFETY: errno's location is valid. The gs base is what it was. At the address of the copy
-        // `rt_sigreturn` finds what the kernel has saved, in the shape in which it saved it.
-        unsafe {
-            *libc::__errno_location() = self.errno;
-            asm!(
-                "wrgsbase {gs}",
-                "mov rsp, {context}",
-                "mov eax, {sigreturn}",
-                "syscall",
-                "ud2",
-                gs = in(reg) self.gs,
-                context = in(reg) self.places.context(),
-                sigreturn = const libc::SYS_rt_sigreturn,
-                options(noreturn)
-            )
-        }
+        // SAFETY: `keep` has made the copy of this thread's context; nothing of the upcalls' own
+        // stack is needed any more.
+        unsafe { frame::go_on(self.places.context() as *const u8, self.gs, self.errno) }
     }
 }
 
 /// Most bytes that the kernel puts on a signal stack.
-fn frame_bytes() -> usize {
+pub(crate) fn frame_bytes() -> usize {
     // SAFETY: getauxval has no preconditions; a missing entry reads 0.
     (unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize).max(PAGE)
 }
