@@ -214,9 +214,11 @@ impl Interposer {
             }
             all.restrict(&mut command);
         }
-        enforce::run(agent, command).map_err(|error| match error.raw_os_error() {
-            Some(libc::EBUSY) => InterposeError::Supervised(error),
-            _ => InterposeError::System("start the program", error),
+        enforce::run(agent, command, !self.executable.is_empty()).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::EBUSY) => InterposeError::Supervised(error),
+                _ => InterposeError::System("start the program", error),
+            }
         })
     }
 

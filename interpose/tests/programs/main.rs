@@ -1,6 +1,7 @@
 //! Programs do under an agent what they do without.
 
 mod agents;
+mod attacks;
 mod debian;
 mod enforce;
 mod probe;
