@@ -31,8 +31,9 @@ const NAMESPACES: u32 = 0x7e02_0000;
 const TIME_NAMESPACE: u32 = 0x80;
 /// What types into a terminal, and what says to whom a descriptor's signals go, by a number in
 /// memory: `TIOCSTI`, `TIOCLINUX`, `FIOSETOWN`, `SIOCSPGRP`. What `userfaultfd` does, by its
-/// device. What changes a file by a descriptor that only reads: `FS_IOC_SETFLAGS`, `FS_IOC_FSSETXATTR`,
-/// `FS_IOC_SETVERSION`; subvolumes of btrfs, which are made, marked and removed by their names.
+/// device. What changes a file by a descriptor that only reads: `FS_IOC_SETFLAGS`,
+/// `FS_IOC_FSSETXATTR`, `FS_IOC_SETVERSION`; subvolumes of btrfs, which are made, marked and
+/// removed by their names.
 const REFUSED_REQUESTS: &[u32] = &[
     0x5412,
     0x541c,

@@ -8,3 +8,4 @@ mod probe;
 mod sites;
 mod support;
 mod trace;
+mod wrong;
