@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use postern_interpose::Interposer;
@@ -44,6 +45,10 @@ pub struct Arguments {
     /// it)
     #[arg(long, value_name = "PATH", requires = "enforce")]
     allow_exec: Vec<PathBuf>,
+    /// How long the agent may take for one answer [default: 10, of the processor's time; 1 with
+    /// --enforce]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    deadline: Option<Duration>,
     /// Let the kernel stop each call; rewrite no instruction of the programs
     #[arg(long)]
     slow: bool,
@@ -56,6 +61,14 @@ pub struct Arguments {
     /// The agent's extension file with its own arguments, --, and the program with its arguments
     #[arg(required = true, num_args = 1.., trailing_var_arg = true, allow_hyphen_values = true, value_name = "AGENT")]
     rest: Vec<OsString>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().map_err(|error| format!("{error}"))?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        _ => Err("more than no time is wanted".into()),
+    }
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
@@ -87,6 +100,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     if arguments.enforce {
         interposer = interposer.enforce();
+    }
+    if let Some(deadline) = arguments.deadline {
+        interposer = interposer.deadline(deadline);
     }
     for path in &arguments.allow_exec {
         interposer = interposer.allow_exec(path);

@@ -14,6 +14,9 @@ mod caller;
 mod calls;
 mod files;
 mod filter;
+mod left;
+mod named;
+mod reach;
 mod sockets;
 mod walk;
 
@@ -23,6 +26,7 @@ pub use agent::Agent;
 use agent::{Asked, Copies, Seat, Verdict};
 use caller::Caller;
 use files::Made;
+use left::{Place, Places};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, Signal};
 use rustix::process::{pidfd_getfd, pidfd_open, pidfd_send_signal};
@@ -32,7 +36,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 /// Calls that may wait at once.
 const THREADS: usize = 512;
@@ -49,11 +53,11 @@ pub fn has_processes() -> bool {
     walk::is_own_namespace()
 }
 
-/// Runs a program and waits for all that it starts.
+/// Runs a program and waits for all that it starts. With `restricted`, what it executes is.
 ///
 /// # Errors
 /// It cannot be started.
-pub fn run(agent: Agent, mut command: Command) -> std::io::Result<ExitStatus> {
+pub fn run(agent: Agent, mut command: Command, restricted: bool) -> std::io::Result<ExitStatus> {
     const FAILED: i32 = 125 << 8;
     let agent = Arc::new(agent);
     if !agent.begin() {
@@ -63,7 +67,7 @@ pub fn run(agent: Agent, mut command: Command) -> std::io::Result<ExitStatus> {
     let (goes, go) = std::io::pipe()?;
     seccomp::filter(
         &mut command,
-        filter::program(),
+        filter::program(restricted),
         tells.as_raw_fd(),
         goes.as_raw_fd(),
     );
@@ -76,7 +80,8 @@ pub fn run(agent: Agent, mut command: Command) -> std::io::Result<ExitStatus> {
     let status = child.and_then(|mut child| child.wait());
     let supervised = first.join().map_err(|_| Errno::IO)?;
     match supervised {
-        Ok(listener) => listener.wait_for_end(),
+        // Until the last process of the tree has ended, and nobody is in the agent.
+        Ok(looks) => looks.join().map_err(|_| Errno::IO)?,
         // The child has said why it did not get so far.
         Err(Errno::CANCELED) => {}
         Err(error) => return Err(error.into()),
@@ -93,26 +98,37 @@ fn supervise(
     agent: Arc<Agent>,
     mut told: PipeReader,
     mut go: PipeWriter,
-) -> Result<Arc<Listener>, Errno> {
+) -> Result<JoinHandle<()>, Errno> {
     let mut bytes = [0; 8];
     told.read_exact(&mut bytes).map_err(|_| Errno::CANCELED)?;
     let word = |at: usize| i32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]));
     // What each thread that serves needs, before the program waits for one.
-    let able = foreign::have_own_folder().and(agent.seat().map_err(|_| Errno::NOMEM));
+    let able = left::begin().and_then(|()| foreign::have_own_folder());
+    let able = able.and(agent.seat().map_err(|_| Errno::NOMEM));
     let taken = able.and_then(|_| take(word(0), word(4)));
     let _ = go.write_all(&[u8::from(taken.is_ok())]);
     let (root, listener) = taken?;
-    let listener = Arc::new(listener);
     let supervisor = Arc::new(Supervisor {
         agent,
-        listener: listener.clone(),
+        listener: Arc::new(listener),
         root,
         turn: Mutex::new(()),
         waiting: AtomicUsize::new(0),
         threads: AtomicUsize::new(0),
+        places: Places::default(),
     });
     supervisor.start()?;
-    Ok(listener)
+    let thread = thread::Builder::new().name("supervisor".into());
+    let looks = move || {
+        let Supervisor {
+            places,
+            listener,
+            threads,
+            ..
+        } = &*supervisor;
+        places.look(listener, threads);
+    };
+    thread.spawn(looks).map_err(|_| Errno::AGAIN)
 }
 
 fn take(process: i32, number: i32) -> Result<(OwnedFd, Listener), Errno> {
@@ -133,14 +149,19 @@ struct Supervisor {
     /// Threads that wait for their turn, or have it, and threads.
     waiting: AtomicUsize,
     threads: AtomicUsize,
+    /// What they do.
+    places: Places,
 }
 
 impl Supervisor {
     /// Starts one more thread.
+    ///
+    /// # Errors
+    /// There are as many as may be, or as the user may have.
     fn start(self: &Arc<Self>) -> Result<(), Errno> {
         if self.threads.fetch_add(1, SeqCst) >= THREADS {
             self.threads.fetch_sub(1, SeqCst);
-            return Ok(());
+            return Err(Errno::AGAIN);
         }
         self.waiting.fetch_add(1, SeqCst);
         let own = self.clone();
@@ -161,6 +182,7 @@ impl Supervisor {
     }
 
     fn serve(self: &Arc<Self>, seat: &Seat) {
+        let place = self.places.take();
         loop {
             let call = {
                 let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,19 +192,17 @@ impl Supervisor {
             let Some(call) = call else {
                 return;
             };
-            if others == 0 {
-                // Without another thread, calls wait until this one is done.
-                let _ = self.start();
-            }
-            self.handle(seat, &call);
+            // Without another thread, all other calls wait until this one is done.
+            let alone = others == 0 && self.start().is_err();
+            self.handle(seat, &place, &call, alone);
             self.waiting.fetch_add(1, SeqCst);
         }
     }
 
-    fn handle(&self, seat: &Seat, call: &Notification) {
+    fn handle(&self, seat: &Seat, place: &Place, call: &Notification, alone: bool) {
         let caller = Caller::new(&self.listener, call);
         for _ in 0..TRIES {
-            match self.decide(seat, &caller, call) {
+            match self.decide(seat, place, &caller, call, alone) {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) => self
@@ -194,17 +214,30 @@ impl Supervisor {
         self.listener.answer(call.id, -i64::from(libc::EAGAIN));
     }
 
-    /// Asks about a call and makes it. False: once more.
-    fn decide(&self, seat: &Seat, caller: &Caller, call: &Notification) -> Result<bool, Errno> {
+    /// Asks about a call and makes it; one that may wait for others is not made by the only thread
+    /// that there is for all calls, among them those that it would wait for. False: once more.
+    fn decide(
+        &self,
+        seat: &Seat,
+        place: &Place,
+        caller: &Caller,
+        call: &Notification,
+        alone: bool,
+    ) -> Result<bool, Errno> {
         let (number, mut words) = (call.number as i64, call.arguments);
+        reach::spares_us(caller, number, &words)?;
         if let Some(process) = calls::is_about(number, &words) {
-            if process != 0 && process != u64::from(caller.status()?.process) {
+            if process != 0 && !reach::is_own(caller, process)? {
                 return Err(Errno::PERM);
             }
             self.listener.pass(call.id);
             return Ok(true);
         }
-        let paths = calls::paths(number);
+        if number == libc::SYS_setpgid {
+            self.listener.pass(call.id);
+            return Ok(true);
+        }
+        let paths = calls::paths(number, &words);
         // Pointers of calls with paths are whole words.
         let pointers = paths.map_or(&[][..], |(paths, _)| paths);
         let text_at = calls::text_word(number);
@@ -219,7 +252,7 @@ impl Supervisor {
             arguments: words,
         };
         let mut places = Vec::new();
-        let text = files::link_text(caller, number, &words)?;
+        let text = files::text(caller, number, &words)?;
         let deed = match paths {
             Some((paths, name)) => {
                 for path in paths {
@@ -251,11 +284,16 @@ impl Supervisor {
             Verdict::PassAfter => true,
         };
         caller.still()?;
-        let made = match (deed, paths) {
-            (Some(deed), _) => deed.make(caller, words[0] as i32).map(Made::Result),
+        let waits = deed.as_ref().is_some_and(|deed| deed.may_wait())
+            || places.iter().any(|place| place.may_wait());
+        if alone && waits {
+            return Err(Errno::AGAIN);
+        }
+        let made = place.within(call.id, || match (deed, paths) {
+            (Some(deed), _) => deed.make(caller, words[0] as i32),
             (None, Some(_)) => files::make(caller, number, &words, &places, &text),
             (None, None) => Ok(Made::ByKernel),
-        };
+        });
         let failed = |error: Errno| i64::from(-error.raw_os_error());
         let result = match made {
             Ok(Made::Again) => return Ok(false),
@@ -296,14 +334,19 @@ fn tell(
         let at = copies.add(place.path()?);
         match begin {
             calls::Begin::Here => {}
-            calls::Begin::Folder(folder) => told[*folder] = HERE,
+            calls::Begin::Folder(folder) | calls::Begin::Descriptor(folder) => {
+                told[*folder] = HERE;
+            }
             // `fchmod` and `fchown`, as if with a path.
             calls::Begin::File(_) => told = [HERE, 0, words[1], words[2], 0, 0],
         }
         told[*word] = at;
     }
     if let Some(word) = calls::text_word(number) {
-        told[word] = copies.add(text.to_vec());
+        // Where there are no times, the word is null.
+        if !text.is_empty() || words[word] != 0 {
+            told[word] = copies.add(text.to_vec());
+        }
     }
     Ok(Asked {
         number: number as u64,

@@ -35,6 +35,7 @@ pub fn loader() -> std::io::Result<OwnedFd> {
 /// Where the agent's arguments lie in the tree's file: their length, then each with a zero. As
 /// `loader/src/agent/places.rs` has it.
 const ARGUMENTS: usize = 8 << 10;
+const ARGUMENTS_END: usize = 56 << 10;
 const END: usize = 64 << 10;
 /// And where what is wanted of loaders is, by bits: no site rewritten, counts printed at the end,
 /// no vDSO.
@@ -42,6 +43,13 @@ const WANTED: usize = (4 << 10) + 4;
 pub const SLOW: u32 = 1;
 pub const STATS: u32 = 2;
 pub const NO_VDSO: u32 = 4;
+
+/// Where, for each thread that may be in the agent, its number, its process's, and how often it
+/// has entered or left it are.
+pub const SEATS: usize = 1024;
+pub const THREADS: u64 = 0;
+pub const PROCESSES: u64 = 56 << 10;
+pub const ENTRIES: u64 = 60 << 10;
 
 /// The file that the agent's window is in, with its arguments. `None` if they are too long.
 pub fn window<'a>(
@@ -53,7 +61,7 @@ pub fn window<'a>(
         words.extend(argument);
         words.push(0);
     }
-    if ARGUMENTS + 4 + words.len() > END {
+    if ARGUMENTS + 4 + words.len() > ARGUMENTS_END {
         return Ok(None);
     }
     let mut bytes = vec![0; ARGUMENTS];

@@ -15,5 +15,6 @@ mod enforce;
 mod files;
 mod tree;
 mod trusted;
+mod watch;
 
 pub use tree::{InterposeError, Interposer};

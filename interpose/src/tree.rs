@@ -1,14 +1,16 @@
 //! A program with all its children, under one agent.
 
 use crate::trusted::landlock::Executable;
+use crate::watch::Watch;
 use crate::{enforce, files, trusted};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::time::Duration;
 use thiserror::Error;
 
 /// The variable by which a loader is told what to do, as `loader/src/exec.rs` has it.
@@ -25,7 +27,7 @@ pub enum InterposeError {
     #[error("{0:?}: no such program in $PATH")]
     Missing(OsString),
     /// What the agent is told.
-    #[error("the agent's arguments are longer than 56 KiB")]
+    #[error("the agent's arguments are longer than 48 KiB")]
     Arguments,
     /// No supervisor is possible here.
     #[error(
@@ -62,12 +64,18 @@ pub struct Interposer {
     wanted: u32,
     enforces: bool,
     executable: Vec<PathBuf>,
+    deadline: Option<Duration>,
 }
 
 /// What a loader is to do instead of loading an open file: find the program by its path, or let the
 /// agent say its last words.
 const BY_PATH: i32 = -1;
 const LAST_WORDS: i32 = -2;
+
+/// The status of a program whose agent has failed: 125.
+const FAILED: i32 = 125 << 8;
+/// How long an agent may take.
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// What every loader of a tree is told, by number.
 struct Tree {
@@ -91,6 +99,7 @@ impl Interposer {
             wanted: 0,
             enforces: false,
             executable: Vec::new(),
+            deadline: None,
         }
     }
 
@@ -109,6 +118,14 @@ impl Interposer {
     /// Each call is stopped by the kernel; none of the program's instructions are rewritten.
     pub fn slow(mut self) -> Interposer {
         self.wanted |= files::SLOW;
+        self
+    }
+
+    /// How long the agent may take for one answer: 10 seconds where this is not said, of the
+    /// processor's time, in which it waits for nothing. The process in which it takes longer is
+    /// killed. With [`Self::enforce`] it is one second, and the agent has failed then.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
         self
     }
 
@@ -169,12 +186,25 @@ impl Interposer {
         let mut child = command.spawn().map_err(system("start the loader"))?;
         drop(command);
         drop(alive);
-        let status = child.wait().map_err(system("wait for the program"))?;
-        // The last process that has the other end closes it.
-        let _ = ends.read(&mut [0]);
-        let mut last = tree.command(LAST_WORDS, None, OsStr::new(""));
-        last.status().map_err(system("start the loader"))?;
-        Ok(status)
+        let shared = |file: &OwnedFd| file.try_clone().map_err(system("watch the agent"));
+        let watch = Watch::new(shared(&tree.window)?, shared(&tree.output)?);
+        let deadline = self.deadline.unwrap_or(DEADLINE);
+        let (status, late) = watch.during(deadline, || {
+            let status = child.wait().map_err(system("wait for the program"))?;
+            let status = match watch.why_in_agent(child.id(), status) {
+                true => ExitStatus::from_raw(FAILED),
+                false => status,
+            };
+            // The last process that has the other end closes it.
+            let _ = ends.read(&mut [0]);
+            let mut last = tree.command(LAST_WORDS, None, OsStr::new(""));
+            last.status().map_err(system("start the loader"))?;
+            Ok(status)
+        });
+        match late.contains(&child.id()) {
+            true => Ok(ExitStatus::from_raw(FAILED)),
+            false => status,
+        }
     }
 
     /// Runs a program whose calls a supervisor decides about.
@@ -202,7 +232,7 @@ impl Interposer {
         };
         let output = output.map_err(system("make a file for what is printed"))?;
         let told = self.arguments.iter().map(|word| word.as_bytes().to_vec());
-        let agent = enforce::Agent::load(&image, told.collect(), output);
+        let agent = enforce::Agent::load(&image, told.collect(), output, self.deadline);
         let agent = agent.map_err(|why| wrong(std::io::Error::other(why)))?;
         let mut command = Command::new(path);
         command.arg0(program).args(arguments);
@@ -214,9 +244,11 @@ impl Interposer {
             }
             all.restrict(&mut command);
         }
-        enforce::run(agent, command).map_err(|error| match error.raw_os_error() {
-            Some(libc::EBUSY) => InterposeError::Supervised(error),
-            _ => InterposeError::System("start the program", error),
+        enforce::run(agent, command, !self.executable.is_empty()).map_err(|error| {
+            match error.raw_os_error() {
+                Some(libc::EBUSY) => InterposeError::Supervised(error),
+                _ => InterposeError::System("start the program", error),
+            }
         })
     }
 

@@ -47,7 +47,10 @@ pub fn ask(block: &Block, asked: Asked) -> Verdict {
         return Verdict::Pass(asked);
     };
     let at = write(agent, block, &asked);
-    match agent.call(at) {
+    places::passes(block.place());
+    let said = agent.call(at);
+    places::passes(block.place());
+    match said {
         Some(PASS) => Verdict::Pass(agent.get(at)),
         Some(PASS_AFTER) if agent.sees_after() => Verdict::PassAfter(agent.get(at)),
         Some(ANSWER) => Verdict::Answer(agent.get(at).result),
@@ -65,7 +68,10 @@ pub fn after(block: &Block, asked: Asked) -> i64 {
         return asked.result;
     };
     let at = write(agent, block, &asked);
-    match agent.call_after(at) {
+    places::passes(block.place());
+    let returned = agent.call_after(at);
+    places::passes(block.place());
+    match returned {
         true => agent.get(at).result,
         false => failed(),
     }

@@ -129,6 +129,9 @@ pub fn pass(call: &mut Call<'_>, words: [u64; 6], kind: Kind) {
     if words != call.arguments() && kind == Kind::Plain {
         return alter(call, words);
     }
+    if kind == Kind::Guest {
+        Block::mine().call.lend();
+    }
     let stub = match (call.context.registers.rip, kind) {
         (stubs::BEHIND, Kind::Guest) => after::shared(call),
         (back, kind) => stubs::stub(back, kind),
@@ -247,6 +250,7 @@ fn fork(call: &mut Call<'_>, words: [u64; 6], stack: u64) {
             call.context.registers.rsp = stack;
         }
         block.is_mine();
+        block.call.kept.clear();
         agent::in_child(block);
         trap::block_calls(block);
     }

@@ -9,10 +9,11 @@
 use crate::faults;
 use crate::stubs::Kind;
 use crate::system::{self, number};
-use crate::thread::{Block, INSIDE, PROGRAM_FS, STACK_TOP};
+use crate::thread::{Block, Dispatched, INSIDE, PROGRAM_FS, STACK_TOP};
 use crate::trap::{self, Context, SIGSYS_BIT};
 use core::arch::global_asm;
-use core::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 global_asm!(
     // rdi = signal, rsi = info, rdx = context, r11 = the program's handler. While the agent runs,
@@ -159,13 +160,85 @@ extern "C" fn inside(signal: u64, info: *const [i32; 4], context: *mut Context) 
             system::call(number::RT_SIGACTION, [signal, action, 0, 8, 0, 0]);
         }
     }
+    // SAFETY: the kernel's, until the handler returns.
+    let info = unsafe { info.cast::<Info>().read() };
+    if !queue(signal, &info) {
+        keep(call, signal, info);
+    }
+}
+
+/// What the kernel says of a signal (`siginfo_t`).
+pub type Info = [u64; 16];
+
+/// Sends a signal again, to the calling thread: false if the queue of its user is full.
+fn queue(signal: u64, info: &Info) -> bool {
     const QUEUE: u64 = 297;
-    let thread = system::thread().into();
-    // SAFETY: the kernel reads what it wrote; the signal is blocked.
-    unsafe {
-        system::call(
-            QUEUE,
-            [system::process(), thread, signal, info as u64, 0, 0],
-        )
+    let (process, thread) = (system::process(), system::thread().into());
+    let words = [process, thread, signal, info.as_ptr() as u64, 0, 0];
+    // SAFETY: the kernel reads what it wrote.
+    unsafe { system::call(QUEUE, words) != FULL }
+}
+
+/// `EAGAIN`.
+const FULL: i64 = -11;
+
+/// Real-time signals that found no room, of one thread. While there are any, all its calls come the
+/// slow way, at each of which they are tried again.
+pub struct Kept {
+    count: AtomicU32,
+    signals: [AtomicU32; MOST],
+    infos: [[AtomicU64; 16]; MOST],
+}
+
+/// As many as can come one after the other before the first has blocked the others.
+const MOST: usize = 24;
+
+impl Kept {
+    /// None.
+    pub const fn none() -> Kept {
+        Kept {
+            count: AtomicU32::new(0),
+            signals: [const { AtomicU32::new(0) }; MOST],
+            infos: [const { [const { AtomicU64::new(0) }; 16] }; MOST],
+        }
+    }
+
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Relaxed) == 0
+    }
+
+    /// There are none: they were another thread's, or the parent's.
+    pub fn clear(&self) {
+        self.count.store(0, Relaxed);
+        self.signals
+            .iter()
+            .for_each(|signal| signal.store(0, Relaxed));
+    }
+}
+
+fn keep(call: &Dispatched, signal: u64, info: Info) {
+    let free = |place: &&AtomicU32| place.load(Relaxed) == 0;
+    let Some(index) = call.kept.signals.iter().position(|place| free(&place)) else {
+        return;
     };
+    for (kept, word) in call.kept.infos[index].iter().zip(info) {
+        kept.store(word, Relaxed);
+    }
+    call.kept.signals[index].store(signal as u32, Relaxed);
+    call.kept.count.fetch_add(1, Relaxed);
+}
+
+/// Tries those again that found no room; all signals are blocked.
+pub fn again(call: &Dispatched) {
+    for (place, kept) in call.kept.signals.iter().zip(&call.kept.infos) {
+        let signal = place.load(Relaxed);
+        if signal != 0 {
+            let info = kept.each_ref().map(|word| word.load(Relaxed));
+            if queue(signal.into(), &info) {
+                place.store(0, Relaxed);
+                call.kept.count.fetch_sub(1, Relaxed);
+            }
+        }
+    }
 }

@@ -223,7 +223,7 @@ extern "C" fn dispatched(saved: &mut Saved) -> u64 {
         saved.rdi, saved.rsi, saved.rdx, saved.r10, saved.r8, saved.r9,
     ];
     let number = u64::from(saved.rax as u32);
-    if !block.sits() || calls::is_special(number, words) {
+    if !block.sits() || calls::is_special(number, words) || !block.call.kept.is_empty() {
         return NOT_ASKED;
     }
     let asked = Asked {

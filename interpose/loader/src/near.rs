@@ -11,7 +11,8 @@
 //!   56          the dispatcher
 //! ```
 //!
-//! They lie in pages near the text, which stay. A stub that nobody jumps to any more is not used
+//! They lie in pages near the text, which stay, and are never writable: the kernel writes there for
+//! the loader, by `/proc/self/mem`. Where that is not there, no site is rewritten. A stub that nobody jumps to any more is not used
 //! again, for somebody may have just jumped.
 
 use crate::system::{self, map, protection};
@@ -90,7 +91,7 @@ fn candidates(range: &RangeInclusive<u64>, near: u64) -> impl Iterator<Item = u6
 fn fresh(at: u64) -> bool {
     /// Below lies what nobody may map, above what is not the program's.
     const LOWEST: u64 = 64 << 10;
-    let rights = protection::READ | protection::WRITE | protection::EXECUTE;
+    let rights = protection::READ | protection::EXECUTE;
     let flags = map::PRIVATE | map::ANONYMOUS | map::FIXED_NOREPLACE;
     // SAFETY: where something is, nothing is replaced.
     at >= LOWEST && unsafe { system::mmap(at, PAGE, rights, flags, -1, 0) } == at as i64
@@ -107,7 +108,8 @@ pub fn give_back(at: u64) {
 }
 
 /// Writes a stub that was just taken: the instruction, where the call passes, and the way back.
-pub fn write(at: u64, instruction: &[u8], passes: u64, back: u64) {
+/// False: it cannot be written.
+pub fn write(at: u64, instruction: &[u8], passes: u64, back: u64) -> bool {
     let mut code = [0xcc; SIZE as usize];
     let length = instruction.len().min(LONGEST);
     code[..length].copy_from_slice(&instruction[..length]);
@@ -128,8 +130,7 @@ pub fn write(at: u64, instruction: &[u8], passes: u64, back: u64) {
     ] {
         code[place..place + 8].copy_from_slice(&word.to_le_bytes());
     }
-    // SAFETY: a stub that was just taken, and that nobody else knows.
-    unsafe { core::ptr::copy_nonoverlapping(code.as_ptr(), at as *mut u8, code.len()) };
+    system::write_text(at, &code)
 }
 
 /// Where the program's own `syscall` ends, for a call that comes from there; of one that comes from

@@ -118,11 +118,12 @@ fn rewrite(back: u64, number: u64) -> Option<()> {
     }
     let passes = stubs::stub(back, Kind::Plain)?;
     let stub = near::take(reach(at, text.first_chunk()?, changed)?, at)?;
-    near::write(stub, &text[..instruction.length], passes, back);
+    let written = near::write(stub, &text[..instruction.length], passes, back);
     let distance = stub.wrapping_sub(at + FIVE as u64) as u32;
     let mut jump = [JUMP; FIVE];
     jump[1..].copy_from_slice(&distance.to_le_bytes());
-    if jump[changed..] != text[changed..FIVE] || !put(at, &jump[..changed], &text[..changed]) {
+    let fits = written && jump[changed..] == text[changed..FIVE];
+    if !fits || !put(at, &jump[..changed], &text[..changed]) {
         near::give_back(stub);
         return None;
     }

@@ -182,6 +182,11 @@ extern "C" fn first(stack: u64) -> ! {
     if file == LAST_WORDS {
         domain::last_words();
         if places::is_wanted(places::STATS) {
+            let ended = places::noted(places::ENDED);
+            if ended > 0 {
+                let words = format!("postern: {ended} threads ended in the agent\n");
+                system::write(told().output, words.as_bytes());
+            }
             let [sites, stopped] = [places::REWRITTEN, places::STOPPED].map(places::noted);
             let words = format!("postern: {sites} sites rewritten, {stopped} calls by signal\n");
             system::write(told().output, words.as_bytes());

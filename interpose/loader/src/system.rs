@@ -259,6 +259,26 @@ pub fn write_program(at: u64, from: &[u8]) -> bool {
     }
 }
 
+/// Writes into pages that may be executed, and not written. False if the kernel does not.
+pub fn write_text(at: u64, bytes: &[u8]) -> bool {
+    const PWRITE64: u64 = 18;
+    const WRITES: u64 = 1;
+    const CLOSES: u64 = 0o2_000_000;
+    let path = c"/proc/self/mem".as_ptr() as u64;
+    // SAFETY: the kernel reads the path and the slice; what is written is the caller's.
+    let done = unsafe {
+        let file = call(number::OPEN, [path, WRITES | CLOSES, 0, 0, 0, 0]);
+        if file < 0 {
+            return false;
+        }
+        let from = (bytes.as_ptr() as u64, bytes.len() as u64);
+        let done = call(PWRITE64, [file as u64, from.0, from.1, at, 0, 0]);
+        close(file as i32);
+        done
+    };
+    done == bytes.len() as i64
+}
+
 /// A word of the program's.
 pub fn word(at: u64) -> Option<u64> {
     let mut bytes = [0; 8];

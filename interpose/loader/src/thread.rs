@@ -4,6 +4,7 @@
 //! The block is also where the loader's own thread-local variables end, so the base of fs points to
 //! it while the loader runs. Programs that use gs themselves are not served.
 
+use crate::deferred::Kept;
 use crate::system;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -64,6 +65,10 @@ pub struct Dispatched {
     pub number: AtomicU64,
     /// With what was said: the call's number or result, its arguments and the agent's note.
     pub words: [AtomicU64; 8],
+    /// 1: a process uses the block whose maker waits, or did.
+    pub guest: AtomicU32,
+    /// Signals that were put off, and could not be sent again yet.
+    pub kept: Kept,
 }
 
 impl Dispatched {
@@ -78,25 +83,43 @@ impl Dispatched {
             other: [AtomicU64::new(0), AtomicU64::new(u64::MAX)],
             number: AtomicU64::new(0),
             words: [const { AtomicU64::new(0) }; 8],
+            guest: AtomicU32::new(0),
+            kept: Kept::none(),
         }
     }
 }
 
 impl Dispatched {
+    /// A process is made that has the block while its maker waits.
+    pub fn lend(&self) {
+        self.guest.store(1, SeqCst);
+        self.forget_other();
+    }
+
     /// The other stack is not known until the kernel says so, at the next call.
     pub fn forget_other(&self) {
         self.other[0].store(0, SeqCst);
         self.other[1].store(u64::MAX, SeqCst);
     }
 
-    /// As the kernel says it (`stack_t`).
-    pub fn know_other(&self, [start, flags, bytes]: [u64; 3]) {
+    /// The kernel's word for it (`stack_t`), unless it is that of a process that has the block only
+    /// as long as its maker waits: what that one has, its maker has not.
+    pub fn know_other(&self, [start, flags, bytes]: [u64; 3], thread: u32) {
         const DISABLED: u64 = 2;
+        if self.guest.load(SeqCst) != 0 {
+            if system::thread() != thread {
+                return;
+            }
+            self.guest.store(0, SeqCst);
+        }
         let is_there = flags & DISABLED == 0;
         self.other[0].store(start, SeqCst);
         self.other[1].store(if is_there { bytes } else { 0 }, SeqCst);
     }
 }
+
+/// It has the last page of what is mapped for a thread.
+const _: () = assert!(size_of::<Block>() <= 4096);
 
 /// Offsets for assembly.
 pub const PROGRAM_FS: usize = offset_of!(Block, program_fs);
@@ -201,6 +224,8 @@ impl Block {
     /// Thread-local variables have their first values.
     fn fill(&self) {
         self.call.forget_other();
+        self.call.kept.clear();
+        self.call.guest.store(0, SeqCst);
         let (from, filled, bytes, alignment) = variables();
         let to = self.address() - bytes.next_multiple_of(alignment.max(1));
         // SAFETY: memory below the block that its thread alone reads, which has not begun.

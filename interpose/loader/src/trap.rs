@@ -5,7 +5,7 @@ use crate::signals;
 use crate::stubs::{OWN, OWN_BYTES};
 use crate::system::{self, number};
 use crate::thread::{BEGIN, Block, NINTH, PROGRAM_FS, SELECTOR, STACK_TOP};
-use crate::{after, calls, fast, faults, near, sites};
+use crate::{after, calls, deferred, fast, faults, near, sites};
 use core::arch::{asm, global_asm};
 use core::sync::atomic::Ordering::SeqCst;
 
@@ -366,7 +366,10 @@ extern "C" fn trapped(context: *mut Context, info: *const Info) -> u64 {
         context.mask = block.call.mask.load(SeqCst);
     }
     context.mask &= !SIGSYS_BIT;
-    block.call.know_other(context.stack);
+    block.call.know_other(context.stack, block.thread());
+    if !block.call.kept.is_empty() {
+        deferred::again(&block.call);
+    }
     if info.code != BY_DISPATCH {
         return signals::refused(context.mask);
     }

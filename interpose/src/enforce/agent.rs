@@ -15,6 +15,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A call as the agent sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +111,12 @@ struct Host {
 
 impl Agent {
     /// Loads one. `Err` says why not.
-    pub fn load(image: &[u8], arguments: Vec<Vec<u8>>, output: OwnedFd) -> Result<Agent, String> {
+    pub fn load(
+        image: &[u8],
+        arguments: Vec<Vec<u8>>,
+        output: OwnedFd,
+        deadline: Option<Duration>,
+    ) -> Result<Agent, String> {
         let image = Image::from_bytes(image).map_err(|error| error.to_string())?;
         let output = Arc::new(output);
         let host = Arc::new(Host {
@@ -118,7 +124,7 @@ impl Agent {
             output: output.clone(),
             files: Mutex::default(),
         });
-        let domain = build(&image, &host)?;
+        let domain = build(&image, &host, deadline)?;
         let ask = domain.func("pt_agent");
         Ok(Agent {
             ask: ask.map_err(|error| error.to_string())?,
@@ -253,7 +259,7 @@ fn code(result: Result<(), Errno>) -> i32 {
     result.map_or_else(|error| -error.raw_os_error(), |()| 0)
 }
 
-fn build(image: &Image, host: &Arc<Host>) -> Result<Domain, String> {
+fn build(image: &Image, host: &Arc<Host>, deadline: Option<Duration>) -> Result<Domain, String> {
     let of = |caller: &postern::Caller<'_>| caller.state::<Question>();
     let (print, told, calls) = (host.clone(), host.clone(), host.clone());
     let builder = Domain::builder(image)
@@ -319,6 +325,8 @@ fn build(image: &Image, host: &Arc<Host>) -> Result<Domain, String> {
         .service("pt_thread", move |by: &postern::Caller<'_>| {
             of(by).map_or_else(std::process::id, |question| question.caller.thread)
         })
+        // A thread of the supervisor's has the lock then, also where the caller is gone.
+        .service("pt_thread_lives", |_: &postern::Caller<'_>, _: u32| 1)
         .service("pt_address", |_: &postern::Caller<'_>, at: Offset| {
             OWN + u64::from(at.0)
         })
@@ -338,6 +346,10 @@ fn build(image: &Image, host: &Arc<Host>) -> Result<Domain, String> {
                 made.unwrap_or_else(|error| -i64::from(error.raw_os_error()))
             },
         );
+    let builder = match deadline {
+        Some(deadline) => builder.deadline(Some(deadline)),
+        None => builder,
+    };
     builder.build().map_err(|error| error.to_string())
 }
 

@@ -110,9 +110,17 @@ impl Caller {
         Ok(process)
     }
 
-    /// One of its descriptors, as this process's own.
+    /// One of its descriptors, as this process's own. Threads may have others than their process,
+    /// which kernels before 6.9 do not tell of.
     pub fn descriptor(&self, number: i32) -> Result<OwnedFd, Errno> {
-        pidfd_getfd(self.process()?, number, PidfdGetfdFlags::empty())
+        let of_thread = PidfdFlags::from_bits_retain(libc::PIDFD_THREAD);
+        let thread = Pid::from_raw(self.thread as i32).ok_or(Errno::SRCH)?;
+        let has = match pidfd_open(thread, of_thread) {
+            Err(Errno::INVAL) => self.process()?,
+            thread => thread?,
+        };
+        self.still()?;
+        pidfd_getfd(has, number, PidfdGetfdFlags::empty())
     }
 
     /// Sends its process a signal.

@@ -30,14 +30,41 @@ const NAMESPACES: u32 = 0x7e02_0000;
 /// That of clocks, which has the bits of a signal in `clone`.
 const TIME_NAMESPACE: u32 = 0x80;
 /// What types into a terminal, and what says to whom a descriptor's signals go, by a number in
-/// memory: `TIOCSTI`, `TIOCLINUX`, `FIOSETOWN`, `SIOCSPGRP`.
-const REACHES: &[u32] = &[0x5412, 0x541c, 0x8901, 0x8902];
+/// memory: `TIOCSTI`, `TIOCLINUX`, `FIOSETOWN`, `SIOCSPGRP`. What `userfaultfd` does, by its
+/// device. What changes a file by a descriptor that only reads: `FS_IOC_SETFLAGS`,
+/// `FS_IOC_FSSETXATTR`, `FS_IOC_SETVERSION`; subvolumes of btrfs, which are made, marked and
+/// removed by their names.
+const REFUSED_REQUESTS: &[u32] = &[
+    0x5412,
+    0x541c,
+    0x8901,
+    0x8902,
+    0xaa00,
+    0x4008_6602,
+    0x4004_6602,
+    0x401c_5820,
+    0x4008_7602,
+    0x4004_7602,
+    0x5000_9401,
+    0x5000_940e,
+    0x5000_940f,
+    0x5000_9417,
+    0x5000_9418,
+    0x5000_943f,
+    0x4008_941a,
+];
 /// The same by `fcntl`: `F_SETOWN`, `F_SETOWN_EX`.
-const OWNS: &[u32] = &[SET_OWNER as u32, 15];
-const SET_OWNER: u64 = 8;
+const OWNS: &[u32] = &[SET_OWNER, 15];
+const SET_OWNER: u32 = 8;
 
 /// Protocols whose options connect and bind: SCTP.
 const CONNECTS: &[u32] = &[132];
+
+/// The last call that is known (`listns`): what kernels have behind it is nobody's.
+pub const LAST: u32 = 470;
+
+/// With it, what is executed is restricted: memory files are made by the supervisor.
+pub const MEMORY_FILES: (i64, Treatment) = (libc::SYS_memfd_create, Asked);
 
 /// All calls that do not simply pass.
 pub const CALLS: &[(i64, Treatment)] = &[
@@ -66,6 +93,11 @@ pub const CALLS: &[(i64, Treatment)] = &[
     (libc::SYS_lchown, Asked),
     (libc::SYS_fchownat, Asked),
     (libc::SYS_fchown, Asked),
+    (libc::SYS_utime, Asked),
+    (libc::SYS_utimes, Asked),
+    (libc::SYS_futimesat, Asked),
+    (libc::SYS_utimensat, Asked),
+    (libc::SYS_inotify_add_watch, Asked),
     (libc::SYS_execve, Asked),
     (libc::SYS_execveat, Asked),
     (libc::SYS_socket, Asked),
@@ -80,6 +112,20 @@ pub const CALLS: &[(i64, Treatment)] = &[
     (libc::SYS_rt_sigqueueinfo, Asked),
     (libc::SYS_rt_tgsigqueueinfo, Asked),
     (libc::SYS_pidfd_send_signal, Asked),
+    // Queues and memory that processes find by names and numbers.
+    (libc::SYS_mq_open, Asked),
+    (libc::SYS_mq_unlink, Asked),
+    (libc::SYS_shmget, Asked),
+    (libc::SYS_shmat, Asked),
+    (libc::SYS_shmctl, Asked),
+    (libc::SYS_msgget, Asked),
+    (libc::SYS_msgsnd, Asked),
+    (libc::SYS_msgrcv, Asked),
+    (libc::SYS_msgctl, Asked),
+    (libc::SYS_semget, Asked),
+    (libc::SYS_semop, Asked),
+    (libc::SYS_semtimedop, Asked),
+    (libc::SYS_semctl, Asked),
     // Programs do without these where a kernel has them not; their words are in memory.
     (libc::SYS_openat2, Refused(ENOSYS)),
     (libc::SYS_fchmodat2, Refused(ENOSYS)),
@@ -103,7 +149,18 @@ pub const CALLS: &[(i64, Treatment)] = &[
     (libc::SYS_process_vm_writev, Asked),
     (libc::SYS_process_madvise, Refused(EPERM)),
     (libc::SYS_pidfd_getfd, Refused(EPERM)),
-    (libc::SYS_ioctl, RefusedFor(EPERM, 1, REACHES)),
+    (libc::SYS_prlimit64, AskedIf(0)),
+    (libc::SYS_sched_setaffinity, AskedIf(0)),
+    (libc::SYS_sched_setparam, AskedIf(0)),
+    (libc::SYS_sched_setscheduler, AskedIf(0)),
+    (libc::SYS_sched_setattr, AskedIf(0)),
+    (libc::SYS_setpriority, Asked),
+    (libc::SYS_ioprio_set, Asked),
+    (libc::SYS_migrate_pages, AskedIf(0)),
+    (libc::SYS_move_pages, AskedIf(0)),
+    (libc::SYS_setpgid, AskedIf(1)),
+    (libc::SYS_vhangup, Refused(EPERM)),
+    (libc::SYS_ioctl, RefusedFor(EPERM, 1, REFUSED_REQUESTS)),
     (libc::SYS_fcntl, AskedFor(1, OWNS)),
     (libc::SYS_setsockopt, RefusedFor(EPERM, 1, CONNECTS)),
     // Another user, root or view of files: the supervisor makes calls with its own.
@@ -158,6 +215,9 @@ pub const CALLS: &[(i64, Treatment)] = &[
     (libc::SYS_keyctl, Refused(EPERM)),
     (libc::SYS_settimeofday, Refused(EPERM)),
     (libc::SYS_clock_settime, Refused(EPERM)),
+    (libc::SYS_adjtimex, Refused(EPERM)),
+    (libc::SYS_clock_adjtime, Refused(EPERM)),
+    (libc::SYS_uselib, Refused(ENOSYS)),
     (libc::SYS_sethostname, Refused(EPERM)),
     (libc::SYS_setdomainname, Refused(EPERM)),
 ];
@@ -173,23 +233,56 @@ pub fn halves(number: i64) -> &'static [usize] {
         libc::SYS_truncate | libc::SYS_execve | libc::SYS_sendmsg | libc::SYS_sendmmsg => &[],
         libc::SYS_execveat => &[0, 4],
         libc::SYS_connect | libc::SYS_bind => &[0],
+        libc::SYS_mq_open => &[1, 2],
+        libc::SYS_mq_unlink => &[],
+        libc::SYS_memfd_create => &[1],
+        libc::SYS_shmget => &[0, 2],
+        libc::SYS_msgget | libc::SYS_msgctl => &[0, 1],
+        libc::SYS_msgsnd => &[0, 3],
+        libc::SYS_msgrcv => &[0, 4],
+        libc::SYS_semop | libc::SYS_semtimedop => &[0, 2],
+        libc::SYS_shmat => &[0, 2],
+        libc::SYS_shmctl => &[0, 1],
+        libc::SYS_semget => &[0, 1, 2],
+        libc::SYS_semctl => &[0, 1, 2],
         // Those with paths, which are put in later.
         _ => &[0, 1, 2, 3, 4],
     }
 }
 
-/// The word of a call that says what a new link says.
+/// The word of a call with a path that points to what else is copied: what a new link says, or
+/// times.
 pub fn text_word(number: i64) -> Option<usize> {
-    matches!(number, libc::SYS_symlink | libc::SYS_symlinkat).then_some(0)
+    match number {
+        libc::SYS_symlink | libc::SYS_symlinkat => Some(0),
+        libc::SYS_utime | libc::SYS_utimes => Some(1),
+        libc::SYS_futimesat | libc::SYS_utimensat => Some(2),
+        _ => None,
+    }
 }
 
-/// The process that a call is about which processes may make about themselves alone: the agent is
-/// not asked. 0: about none.
-pub fn is_about(number: i64, words: &[u64; 6]) -> Option<u64> {
+/// The process or thread that a call is about which processes may make about themselves alone: the
+/// agent is not asked. 0: about none.
+pub fn is_about(number: i64, words: &[u64; 6]) -> Option<u32> {
+    const ANOTHER: u32 = u32::MAX;
     match number {
-        libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => Some(words[0]),
-        libc::SYS_fcntl if words[1] == SET_OWNER => Some(words[2]),
-        libc::SYS_fcntl => Some(u64::MAX),
+        libc::SYS_process_vm_readv | libc::SYS_process_vm_writev => Some(words[0] as u32),
+        libc::SYS_fcntl if words[1] as u32 == SET_OWNER => Some(words[2] as u32),
+        libc::SYS_fcntl => Some(ANOTHER),
+        libc::SYS_prlimit64
+        | libc::SYS_sched_setaffinity
+        | libc::SYS_sched_setparam
+        | libc::SYS_sched_setscheduler
+        | libc::SYS_sched_setattr
+        | libc::SYS_migrate_pages
+        | libc::SYS_move_pages => Some(words[0] as u32),
+        libc::SYS_setpriority if words[0] as i32 == libc::PRIO_PROCESS as i32 => {
+            Some(words[1] as u32)
+        }
+        // `IOPRIO_WHO_PROCESS`.
+        libc::SYS_ioprio_set if words[0] as u32 == 1 => Some(words[1] as u32),
+        // Groups and users.
+        libc::SYS_setpriority | libc::SYS_ioprio_set => Some(ANOTHER),
         _ => None,
     }
 }
@@ -207,6 +300,8 @@ pub enum Last {
     Unless(usize),
     /// If `AT_SYMLINK_FOLLOW` is in this word.
     If(usize),
+    /// Unless `IN_DONT_FOLLOW` is in this word.
+    Watched(usize),
 }
 
 /// Where a path begins.
@@ -218,15 +313,17 @@ pub enum Begin {
     Folder(usize),
     /// It is the file of the descriptor in this word; there are no words of a path.
     File(usize),
+    /// It is the file of the descriptor in this word; the path's word is null.
+    Descriptor(usize),
 }
 
 /// A path in a call: its word, where it begins, and how it ends.
 pub type PathOf = (usize, Begin, Last);
 
 /// The paths of a call, and the call that stands for it where the agent is asked.
-pub fn paths(number: i64) -> Option<(&'static [PathOf], i64)> {
-    use Begin::{File, Folder, Here};
-    use Last::{AsOpened, Followed, If, Meant, Unless};
+pub fn paths(number: i64, words: &[u64; 6]) -> Option<(&'static [PathOf], i64)> {
+    use Begin::{Descriptor, File, Folder, Here};
+    use Last::{AsOpened, Followed, If, Meant, Unless, Watched};
     let paths: &'static [PathOf] = match number {
         libc::SYS_open => &[(0, Here, AsOpened(1))],
         libc::SYS_openat => &[(1, Folder(0), AsOpened(2))],
@@ -244,6 +341,11 @@ pub fn paths(number: i64) -> Option<(&'static [PathOf], i64)> {
         libc::SYS_fchmodat => &[(1, Folder(0), Followed)],
         libc::SYS_fchownat | libc::SYS_execveat => &[(1, Folder(0), Unless(4))],
         libc::SYS_execve => &[(0, Here, Followed)],
+        libc::SYS_utime | libc::SYS_utimes => &[(0, Here, Followed)],
+        libc::SYS_futimesat => &[(1, Folder(0), Followed)],
+        libc::SYS_utimensat if words[1] == 0 => &[(1, Descriptor(0), Followed)],
+        libc::SYS_utimensat => &[(1, Folder(0), Unless(3))],
+        libc::SYS_inotify_add_watch => &[(1, Here, Watched(2))],
         libc::SYS_fchmod => return Some((&[(1, File(0), Followed)], libc::SYS_fchmodat)),
         libc::SYS_fchown => return Some((&[(1, File(0), Followed)], libc::SYS_fchownat)),
         _ => return None,

@@ -4,8 +4,9 @@ use super::caller::Caller;
 use super::calls::{self, Begin, Last, PathOf};
 use super::walk::{self, Place, by_number};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Uid, chmod, chownat, fstat, ftruncate,
-    linkat, mkdirat, mknodat, open, openat, renameat_with, symlinkat, unlinkat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, UTIME_NOW, Uid,
+    chmod, chownat, fstat, ftruncate, inotify, linkat, mkdirat, mknodat, open, openat,
+    renameat_with, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use rustix::process::umask;
@@ -33,7 +34,9 @@ pub fn place(
     let descriptor = match begin {
         Begin::Here => libc::AT_FDCWD,
         Begin::Folder(folder) => words[folder] as i32,
-        Begin::File(file) => return walk::of_descriptor(caller, words[file] as i32),
+        Begin::File(file) | Begin::Descriptor(file) => {
+            return walk::of_descriptor(caller, words[file] as i32);
+        }
     };
     let has = |word: usize, flag: i32| words[word] as i32 & flag == flag;
     let follows = match last {
@@ -44,6 +47,7 @@ pub fn place(
         }
         Last::Unless(flags) => !has(flags, libc::AT_SYMLINK_NOFOLLOW),
         Last::If(flags) => has(flags, libc::AT_SYMLINK_FOLLOW),
+        Last::Watched(mask) => !has(mask, libc::IN_DONT_FOLLOW as i32),
     };
     let path = caller.string(words[word])?;
     caller.still()?;
@@ -57,12 +61,42 @@ pub fn place(
     }
 }
 
-/// The string that a new link of the caller's says.
-pub fn link_text(caller: &Caller, number: i64, words: &[u64; 6]) -> Result<Vec<u8>, Errno> {
-    match calls::text_word(number) {
-        Some(word) => caller.string(words[word]),
-        None => Ok(Vec::new()),
+/// What else is copied for a call with a path: the string that a new link says, or times.
+pub fn text(caller: &Caller, number: i64, words: &[u64; 6]) -> Result<Vec<u8>, Errno> {
+    let mut times = [0; 32];
+    let times = match number {
+        libc::SYS_symlink | libc::SYS_symlinkat => return caller.string(words[0]),
+        libc::SYS_utime => &mut times[..16],
+        libc::SYS_utimes | libc::SYS_futimesat | libc::SYS_utimensat => &mut times[..],
+        _ => return Ok(Vec::new()),
+    };
+    match calls::text_word(number).map(|word| words[word]) {
+        None | Some(0) => Ok(Vec::new()),
+        Some(at) => caller.read(at, times).map(|()| times.to_vec()),
     }
+}
+
+/// Times as a call has them; without any, it is now.
+fn times(number: i64, bytes: &[u8]) -> Result<Timestamps, Errno> {
+    let word = |at: usize| {
+        let word = bytes.get(8 * at..8 * at + 8).unwrap_or(&[0; 8]);
+        word.try_into().map_or(0, i64::from_le_bytes)
+    };
+    let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+    let micro = |at: usize| match word(at) {
+        micro @ 0..1_000_000 => Ok(1000 * micro),
+        _ => Err(Errno::INVAL),
+    };
+    let [last_access, last_modification] = match number {
+        _ if bytes.is_empty() => [time(0, UTIME_NOW); 2],
+        libc::SYS_utime => [time(word(0), 0), time(word(1), 0)],
+        libc::SYS_utimensat => [time(word(0), word(1)), time(word(2), word(3))],
+        _ => [time(word(0), micro(1)?), time(word(2), micro(3)?)],
+    };
+    Ok(Timestamps {
+        last_access,
+        last_modification,
+    })
 }
 
 fn mode(bits: u64) -> Mode {
@@ -184,6 +218,22 @@ pub fn make(
         libc::SYS_fchmod => done(chmod(by_number(first.target()?.as_fd()), mode(words[1]))),
         libc::SYS_chown | libc::SYS_lchown | libc::SYS_fchown => owned(first, words[1], words[2]),
         libc::SYS_fchownat => owned(first, words[2], words[3]),
+        libc::SYS_utime | libc::SYS_utimes | libc::SYS_futimesat | libc::SYS_utimensat => {
+            // The path leads to the file itself, be it a link.
+            let path = by_number(first.target()?.as_fd());
+            done(utimensat(
+                CWD,
+                path,
+                &times(number, text)?,
+                AtFlags::empty(),
+            ))
+        }
+        libc::SYS_inotify_add_watch => {
+            let watches = caller.descriptor(words[0] as i32)?;
+            let path = by_number(first.target()?.as_fd());
+            let mask = inotify::WatchFlags::from_bits_retain(words[2] as u32);
+            inotify::add_watch(watches, path, mask).map(|number| Made::Result(number.into()))
+        }
         libc::SYS_execve | libc::SYS_execveat => first.target().map(|_| Made::ByKernel),
         _ => Err(Errno::NOSYS),
     }

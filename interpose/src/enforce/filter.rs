@@ -1,6 +1,6 @@
 //! The filter: instructions of classic BPF, which the kernel runs at each call of the programs.
 
-use super::calls::{CALLS, Treatment};
+use super::calls::{CALLS, LAST, MEMORY_FILES, Treatment};
 use libc::sock_filter;
 
 /// Places in what the kernel tells: number, architecture, words.
@@ -14,6 +14,7 @@ const X32: u32 = 0x4000_0000;
 const LOAD: u16 = 0x20;
 const EQUAL: u16 = 0x15;
 const SET: u16 = 0x45;
+const ABOVE: u16 = 0x25;
 const RETURN: u16 = 0x06;
 
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
@@ -31,17 +32,20 @@ fn ends(with: u32) -> sock_filter {
     step(RETURN, with, 0, 0)
 }
 
-/// All of it. Calls by other conventions (`int 0x80`, x32) have `ENOSYS`.
-pub fn program() -> Vec<sock_filter> {
+/// All of it. Calls by other conventions (`int 0x80`, x32), and those that are not known here, have
+/// `ENOSYS`. With `restricted`, what is executed is.
+pub fn program(restricted: bool) -> Vec<sock_filter> {
     let mut all = vec![
         step(LOAD, ARCHITECTURE, 0, 0),
         step(EQUAL, X86_64, 1, 0),
         ends(error(libc::ENOSYS)),
         step(LOAD, NUMBER, 0, 0),
-        step(SET, X32, 0, 1),
+        step(SET, X32, 1, 0),
+        step(ABOVE, LAST, 0, 1),
         ends(error(libc::ENOSYS)),
     ];
-    for (number, treatment) in CALLS {
+    let memory_files = restricted.then_some(&MEMORY_FILES);
+    for (number, treatment) in CALLS.iter().chain(memory_files) {
         let part = part(*treatment);
         all.push(step(EQUAL, *number as u32, 0, part.len() as u8));
         all.extend(part);

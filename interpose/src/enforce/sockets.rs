@@ -3,11 +3,14 @@
 
 use super::agent::Copies;
 use super::caller::Caller;
+use super::files::Made;
+use super::named::{self, Named};
 use super::walk::{self, Place, by_number};
 use crate::trusted::foreign;
 use rustix::io::Errno;
 use rustix::process::{Signal, fchdir, umask};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// Bytes of an address, and of a path in one.
 const ADDRESS: usize = 128;
@@ -17,6 +20,8 @@ const MESSAGE: usize = 4 << 20;
 const CONTROL: usize = 64 << 10;
 /// Pieces that a message has, at most.
 const PIECES: u64 = 1024;
+/// Descriptors that go along with a message, as the kernel has it (`SCM_MAX_FD`).
+const MOST_FILES: usize = 253;
 /// Bytes of a `struct msghdr`, behind which a `struct mmsghdr` has its length.
 const HEADER: usize = 56;
 
@@ -29,14 +34,40 @@ pub struct Address {
     place: Option<Place>,
 }
 
-/// A call with an address.
+/// Bytes of messages that are held at once, and of those that are held now.
+const HELD: usize = 64 << 20;
+static ALL_HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// Room for a message.
+#[derive(Debug)]
+pub struct Room(usize);
+
+impl Room {
+    fn take(bytes: usize) -> Result<Room, Errno> {
+        let room = Room(bytes);
+        match ALL_HELD.fetch_add(bytes, SeqCst) + bytes <= HELD {
+            true => Ok(room),
+            false => Err(Errno::NOBUFS),
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        ALL_HELD.fetch_sub(self.0, SeqCst);
+    }
+}
+
+/// A call with an address, or a name.
 #[derive(Debug)]
 pub enum Deed {
+    Named(Named),
     Connect(Address),
     Bind(Address),
     Send {
         address: Address,
         bytes: Vec<u8>,
+        room: Room,
         control: Vec<u8>,
         /// Descriptors that go along, which the control bytes name.
         files: Vec<OwnedFd>,
@@ -119,10 +150,13 @@ pub fn copy(
             let bytes = usize::try_from(words[2])
                 .ok()
                 .filter(|bytes| *bytes <= MESSAGE);
-            let mut message = vec![0; bytes.ok_or(Errno::MSGSIZE)?];
+            let bytes = bytes.ok_or(Errno::MSGSIZE)?;
+            let room = Room::take(bytes)?;
+            let mut message = vec![0; bytes];
             caller.read(words[1], &mut message)?;
             Deed::Send {
                 address,
+                room,
                 bytes: message,
                 control: Vec::new(),
                 files: Vec::new(),
@@ -148,7 +182,10 @@ pub fn copy(
             told = [words[0], copies.add(header.to_vec()), flags as u64, 0, 0, 0];
             return Ok(Some((deed, libc::SYS_sendmsg, told)));
         }
-        _ => return Ok(None),
+        _ => match named::copy(caller, number, &mut told, copies)? {
+            Some(named) => Deed::Named(named),
+            None => return Ok(None),
+        },
     };
     Ok(Some((deed, number, told)))
 }
@@ -174,15 +211,21 @@ fn message(
     }
     let mut table = vec![0; 16 * count as usize];
     caller.read(pieces, &mut table)?;
-    let mut bytes = Vec::new();
+    let mut whole = 0;
     for piece in table.chunks_exact(16) {
         let more = usize::try_from(word(piece, 8)).map_err(|_| Errno::INVAL)?;
-        let start = bytes.len();
-        if more > MESSAGE - start {
+        if more > MESSAGE - whole {
             return Err(Errno::MSGSIZE);
         }
-        bytes.resize(start + more, 0);
-        caller.read(word(piece, 0), &mut bytes[start..])?;
+        whole += more;
+    }
+    let room = Room::take(whole)?;
+    let mut bytes = vec![0; whole];
+    let mut start = 0;
+    for piece in table.chunks_exact(16) {
+        let end = start + word(piece, 8) as usize;
+        caller.read(word(piece, 0), &mut bytes[start..end])?;
+        start = end;
     }
     if control_bytes > CONTROL as u64 {
         return Err(Errno::NOBUFS);
@@ -201,6 +244,7 @@ fn message(
     let deed = Deed::Send {
         address,
         bytes,
+        room,
         control,
         files,
         flags,
@@ -223,6 +267,9 @@ fn take_along(caller: &Caller, control: &mut [u8]) -> Result<Vec<OwnedFd>, Errno
         let rights = (libc::SCM_RIGHTS as u64) << 32 | libc::SOL_SOCKET as u64;
         if word(control, at + 8) == rights {
             for number in control[at + HEAD..end].chunks_exact_mut(4) {
+                if files.len() == MOST_FILES {
+                    return Err(Errno::INVAL);
+                }
                 let theirs = i32::from_le_bytes(number.try_into().map_err(|_| Errno::INVAL)?);
                 let file = caller.descriptor(theirs)?;
                 number.copy_from_slice(&file.as_raw_fd().to_le_bytes());
@@ -235,14 +282,20 @@ fn take_along(caller: &Caller, control: &mut [u8]) -> Result<Vec<OwnedFd>, Errno
 }
 
 impl Deed {
+    /// Whether it may wait for somebody else.
+    pub fn may_wait(&self) -> bool {
+        matches!(self, Deed::Connect(_) | Deed::Send { .. })
+    }
+
     /// Does it, on the socket that the caller has by a number.
-    pub fn make(self, caller: &Caller, number: i32) -> Result<i64, Errno> {
+    pub fn make(self, caller: &Caller, number: i32) -> Result<Made, Errno> {
+        if let Deed::Named(named) = self {
+            return named.make(caller);
+        }
         let socket = caller.descriptor(number)?;
-        match self {
-            Deed::Connect(address) => {
-                foreign::connect(socket.as_fd(), &address.used)?;
-                Ok(0)
-            }
+        let result = match self {
+            Deed::Named(_) => Err(Errno::INVAL),
+            Deed::Connect(address) => foreign::connect(socket.as_fd(), &address.used).map(|()| 0),
             Deed::Bind(address) => {
                 if let Some(place) = &address.place {
                     // This thread's own folder and mask.
@@ -258,13 +311,14 @@ impl Deed {
             Deed::Send {
                 address,
                 bytes,
+                room,
                 control,
                 files,
                 flags,
                 length_at,
             } => {
                 let sent = foreign::send(socket.as_fd(), &address.used, &bytes, &control, flags);
-                drop(files);
+                drop((files, bytes, room));
                 if sent == Err(Errno::PIPE) && flags & libc::MSG_NOSIGNAL == 0 {
                     caller.signal(Signal::PIPE)?;
                 }
@@ -277,6 +331,7 @@ impl Deed {
                     (sent, _) => sent,
                 }
             }
-        }
+        };
+        result.map(Made::Result)
     }
 }

@@ -5,9 +5,8 @@
 //! found ([`Place`]), and nothing is looked up again by more than one name.
 
 use super::caller::{Caller, PATH};
-use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, fstat, fstatfs, openat, readlinkat, stat, statat,
-};
+use super::reach;
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, fstatfs, openat, readlinkat, stat};
 use rustix::io::Errno;
 use rustix::process::getpid;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -103,7 +102,7 @@ pub fn find(caller: &Caller, folder: i32, path: &[u8], follows: bool) -> Result<
                     continue;
                 }
                 None => {
-                    is_not_ours(&current)?;
+                    is_nobodys(caller, &current)?;
                     found = hold(&current, &name, OFlags::empty())?;
                     held = true;
                     kind = FileType::from_raw_mode(fstat(&found)?.st_mode);
@@ -114,7 +113,7 @@ pub fn find(caller: &Caller, folder: i32, path: &[u8], follows: bool) -> Result<
             if slash && kind != FileType::Directory {
                 return Err(Errno::NOTDIR);
             }
-            is_not_ours(&found)?;
+            is_nobodys(caller, &found)?;
             return Ok(Place {
                 folder: current,
                 name,
@@ -131,7 +130,7 @@ pub fn find(caller: &Caller, folder: i32, path: &[u8], follows: bool) -> Result<
 /// What a descriptor of the caller's is for.
 pub fn of_descriptor(caller: &Caller, number: i32) -> Result<Place, Errno> {
     let target = caller.folder(number)?;
-    is_not_ours(&target)?;
+    is_nobodys(caller, &target)?;
     Ok(Place {
         folder: hold(
             CWD,
@@ -193,8 +192,10 @@ pub fn is_own_namespace() -> bool {
 }
 
 /// What `/proc` has of this process is nobody's: this process opens files, and may open its own.
-/// Where it is mounted for other numbers of processes, all is refused.
-fn is_not_ours(file: &OwnedFd) -> Result<(), Errno> {
+/// Nor is another process's memory the caller's, which would be a way around what is refused to
+/// `ptrace`, or files by their places in memory. Where it is mounted for other numbers of
+/// processes, all is refused.
+fn is_nobodys(caller: &Caller, file: &OwnedFd) -> Result<(), Errno> {
     if !is_of_processes(file)? {
         return Ok(());
     }
@@ -202,19 +203,19 @@ fn is_not_ours(file: &OwnedFd) -> Result<(), Errno> {
         return Err(Errno::ACCESS);
     }
     let path = path_of(file.as_fd())?;
-    let own = getpid().as_raw_nonzero().to_string();
-    let ours = path.split(|byte| *byte == b'/').any(|part| {
-        let number = !part.is_empty() && part.iter().all(u8::is_ascii_digit);
-        let thread = || {
-            let thread = String::from_utf8_lossy(part);
-            statat(CWD, format!("/proc/self/task/{thread}"), AtFlags::empty()).is_ok()
-        };
-        number && (part == own.as_bytes() || thread())
-    });
-    match ours {
-        true => Err(Errno::ACCESS),
-        false => Ok(()),
+    let parts = path.split(|byte| *byte == b'/');
+    let numbers = parts.filter_map(|part| std::str::from_utf8(part).ok()?.parse().ok());
+    let memory = path.ends_with(b"/mem");
+    // What is behind these links may be executed, wherever it is.
+    if path.ends_with(b"/map_files") {
+        return Err(Errno::ACCESS);
     }
+    for number in numbers {
+        if reach::is_ours(number) || (memory && !reach::is_own(caller, number)?) {
+            return Err(Errno::ACCESS);
+        }
+    }
+    Ok(())
 }
 
 /// A path for calls of this process's: the file itself.
@@ -242,6 +243,15 @@ impl Place {
         }
         path.extend(&self.name);
         Ok(path)
+    }
+
+    /// Whether who opens it may wait for somebody else, as at a pipe.
+    pub fn may_wait(&self) -> bool {
+        use FileType::{Directory, RegularFile, Symlink};
+        self.target.as_ref().is_some_and(|file| {
+            let kind = fstat(file).map(|status| FileType::from_raw_mode(status.st_mode));
+            !matches!(kind, Ok(Directory | RegularFile | Symlink))
+        })
     }
 
     /// What is there.

@@ -1,7 +1,7 @@
 //! Another process's memory, and what is done on a thread in its place.
 
 use rustix::io::Errno;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 fn last() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
@@ -96,5 +96,109 @@ pub fn send(
     match unsafe { libc::sendmsg(file, &message, flags | libc::MSG_NOSIGNAL) } {
         sent if sent >= 0 => Ok(sent as i64),
         _ => Err(last()),
+    }
+}
+
+fn done(result: i64) -> Result<(), Errno> {
+    match result {
+        0 => Ok(()),
+        _ => Err(last()),
+    }
+}
+
+fn file(result: i64) -> Result<OwnedFd, Errno> {
+    match i32::try_from(result) {
+        // SAFETY: a descriptor that was just made, and that nobody else has.
+        Ok(number) if number >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(number) }),
+        _ => Err(last()),
+    }
+}
+
+fn ends_with_zero(name: &[u8]) -> Result<(), Errno> {
+    match name.last() {
+        Some(0) => Ok(()),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// Opens a queue of messages, whose name ends with a zero.
+pub fn open_queue(
+    name: &[u8],
+    flags: i32,
+    mode: u32,
+    attributes: Option<&[u8; 64]>,
+) -> Result<OwnedFd, Errno> {
+    ends_with_zero(name)?;
+    let attributes = attributes.map_or(std::ptr::null(), |bytes| bytes.as_ptr());
+    let flags = flags | libc::O_CLOEXEC;
+    // SAFETY: the kernel reads the name and the structure.
+    file(unsafe { libc::syscall(libc::SYS_mq_open, name.as_ptr(), flags, mode, attributes) })
+}
+
+/// Removes one.
+pub fn remove_queue(name: &[u8]) -> Result<(), Errno> {
+    ends_with_zero(name)?;
+    // SAFETY: the kernel reads the name.
+    done(unsafe { libc::syscall(libc::SYS_mq_unlink, name.as_ptr()) })
+}
+
+/// A file in memory, whose name ends with a zero.
+pub fn memory_file(name: &[u8], flags: u32) -> Result<OwnedFd, Errno> {
+    ends_with_zero(name)?;
+    // SAFETY: the kernel reads the name.
+    file(unsafe { libc::syscall(libc::SYS_memfd_create, name.as_ptr(), flags) })
+}
+
+/// Sends a signal to the process that a descriptor is for.
+pub fn signal(
+    process: BorrowedFd<'_>,
+    number: i32,
+    info: Option<&[u8; 128]>,
+    flags: u32,
+) -> Result<(), Errno> {
+    let info = info.map_or(std::ptr::null(), |bytes| bytes.as_ptr());
+    let (call, process) = (libc::SYS_pidfd_send_signal, process.as_raw_fd());
+    // SAFETY: the kernel reads the structure.
+    done(unsafe { libc::syscall(call, process, number, info, flags) })
+}
+
+/// The calling thread's number.
+pub fn thread() -> u32 {
+    // SAFETY: it changes nothing.
+    unsafe { libc::gettid() as u32 }
+}
+
+/// The signal by which a thread is taken out of a call; the runtime has those above.
+fn interruption() -> i32 {
+    libc::SIGRTMAX() - 5
+}
+
+/// Interruptions have a handler from now on, which does nothing. One of the host's stays.
+pub fn hear_interruptions() -> Result<(), Errno> {
+    extern "C" fn nothing(_: i32) {}
+    // SAFETY: zeros are such a structure; the kernel reads the one and writes the other, and the
+    // handler touches nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let mut former: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as usize;
+        action.sa_flags = libc::SA_ONSTACK;
+        done(libc::sigaction(interruption(), std::ptr::null(), &mut former).into())?;
+        match former.sa_sigaction {
+            libc::SIG_DFL | libc::SIG_IGN => {
+                done(libc::sigaction(interruption(), &action, &mut former).into())
+            }
+            other if other == action.sa_sigaction => Ok(()),
+            _ => Err(Errno::BUSY),
+        }
+    }
+}
+
+/// Takes a thread of this process out of the call that it waits in.
+pub fn interrupt(thread: u32) {
+    // SAFETY: a thread of this process, whose handler does nothing.
+    unsafe {
+        let (process, signal) = (libc::getpid(), interruption());
+        libc::syscall(libc::SYS_tgkill, process, thread as i32, signal);
     }
 }

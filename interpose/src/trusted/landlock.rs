@@ -64,9 +64,12 @@ impl Executable {
         }
     }
 
-    /// The program that is started, and its children, execute these alone.
+    /// The program that is started, and its children, execute these alone. Files without a place
+    /// are not looked at by rulesets; those that may be executed are reached by
+    /// `/proc/PID/map_files`, for which capabilities are needed that they have not.
     pub fn restrict(self, command: &mut Command) {
         let restrict = move || {
+            drop_capabilities()?;
             let (restrict, own) = (libc::SYS_landlock_restrict_self, self.0.as_raw_fd());
             // SAFETY: numbers alone; the calls may be made between fork and exec.
             let done = unsafe {
@@ -80,5 +83,48 @@ impl Executable {
         };
         // SAFETY: it makes system calls alone.
         unsafe { command.pre_exec(restrict) };
+    }
+}
+
+/// The calling process, and what it executes, may not use `/proc/PID/map_files`: without
+/// `CAP_SYS_ADMIN` and `CAP_CHECKPOINT_RESTORE`.
+fn drop_capabilities() -> Result<()> {
+    const ADMIN: u32 = 21;
+    const RESTORE: u32 = 40;
+    // `_LINUX_CAPABILITY_VERSION_3`, of this process.
+    let header = [0x2008_0522_u32, 0];
+    // Effective, permitted and inheritable ones: the lower halves, then the upper.
+    let mut sets = [0_u32; 6];
+    // SAFETY: the kernel reads the header and writes the sets, or reads them; the calls may be made
+    // between fork and exec.
+    unsafe {
+        if libc::syscall(libc::SYS_capget, &raw const header, &raw mut sets) != 0 {
+            return Err(Error::last_os_error());
+        }
+        let bits = [(0..3, 1 << ADMIN), (3..6, 1 << (RESTORE - 32))];
+        if bits
+            .iter()
+            .all(|(at, bit)| sets[at.clone()].iter().all(|set| set & bit == 0))
+        {
+            return Ok(());
+        }
+        for capability in [ADMIN, RESTORE] {
+            // Where this is refused, `no_new_privs` has programs not get them by being executed.
+            libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
+            libc::prctl(
+                libc::PR_CAP_AMBIENT,
+                libc::PR_CAP_AMBIENT_LOWER,
+                capability,
+                0,
+                0,
+            );
+        }
+        for (at, bit) in bits {
+            sets[at].iter_mut().for_each(|set| *set &= !bit);
+        }
+        match libc::syscall(libc::SYS_capset, &raw const header, &raw const sets) {
+            0 => Ok(()),
+            _ => Err(Error::last_os_error()),
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! Filters of system calls, and the notifications by which a supervisor decides about them.
 
 use libc::{seccomp_notif, seccomp_notif_addfd, seccomp_notif_resp, sock_filter, sock_fprog};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 
 /// The filter tells a supervisor, and once that one has a notification, only signals that end the
 /// caller take it out of the call: so no call is made twice.
@@ -111,15 +112,14 @@ impl Listener {
         }
     }
 
-    /// Waits until no process has the filter any more.
-    pub fn wait_for_end(&self) {
-        loop {
-            let mut file = [PollFd::new(&self.0, PollFlags::empty())];
-            match poll(&mut file, None) {
-                Err(Errno::INTR) => {}
-                _ => return,
-            }
-        }
+    /// Whether no process has the filter any more, or will within this time.
+    pub fn has_ended_within(&self, time: Duration) -> bool {
+        let mut file = [PollFd::new(&self.0, PollFlags::empty())];
+        let time = Timespec {
+            tv_sec: time.as_secs() as i64,
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        poll(&mut file, Some(&time)).is_ok_and(|count| count > 0)
     }
 
     /// Whether a call still waits. What was found by its thread's number before is its own then.

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-fn enforced(name: &str) -> Interposer {
+pub fn enforced(name: &str) -> Interposer {
     Interposer::new(agent(name)).enforce()
 }
 
@@ -28,10 +28,10 @@ fn hostile() -> &'static str {
 }
 
 /// A folder with a file that may be read, and one, `denied`, that may not by `rules.toml`.
-struct Folder(TempDir);
+pub struct Folder(pub TempDir);
 
 impl Folder {
-    fn new() -> Folder {
+    pub fn new() -> Folder {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = Folder(folder);
         write(folder.at("denied"), "secret").expect("a file");
@@ -42,7 +42,7 @@ impl Folder {
         folder
     }
 
-    fn at(&self, name: &str) -> String {
+    pub fn at(&self, name: &str) -> String {
         path_in(&self.0, name)
     }
 

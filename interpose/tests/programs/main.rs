@@ -1,9 +1,11 @@
 //! Programs do under an agent what they do without.
 
 mod agents;
+mod attacks;
 mod debian;
 mod enforce;
 mod probe;
 mod sites;
 mod support;
 mod trace;
+mod wrong;

@@ -46,6 +46,36 @@ fn alone_in_its_file() {
 }
 
 #[test]
+fn signals_that_are_put_off() {
+    let path = build("put-off", &[]);
+    let came = "came: 20000, right: 1\nwrong: 0, its own: 1\n";
+    assert_eq!(native(&[&path]).output, came);
+    let (seen, said) = run(Interposer::new(agent("count")).stats(), &[], &[&path]);
+    assert_eq!(
+        (seen.status, seen.output.as_str()),
+        (Some(0), came),
+        "{said}"
+    );
+    assert!(stats(&said).0 > 0, "{said}");
+}
+
+/// Nothing is writable and executed that the loader has put near the program's text.
+#[test]
+fn stubs_are_not_writable() {
+    let script =
+        "for (1..100) { syscall(110) } open F, '/proc/self/maps'; print grep { / .wxp /} <F>";
+    let (seen, said) = run(
+        Interposer::new(agent("count")).stats(),
+        &[],
+        &["perl", "-e", script],
+    );
+    let far = |line: &&str| !line.starts_with("7e0");
+    let near: Vec<&str> = seen.output.lines().filter(far).collect();
+    assert!(seen.status == Some(0) && near.is_empty(), "{near:?}");
+    assert!(stats(&said).0 > 0, "{said}");
+}
+
+#[test]
 fn most_calls_come_without_the_kernel() {
     let words = [
         "dd",

@@ -52,6 +52,57 @@ POSTERN_IMPORT void pt_print(const char *text, unsigned bytes);
 POSTERN_IMPORT unsigned pt_process(void);
 POSTERN_IMPORT unsigned pt_thread(void);
 
+/* Whether there is a thread of this number. */
+POSTERN_IMPORT int pt_thread_lives(unsigned thread);
+
+/* A lock for what all threads of all processes write; one of zeros is free. A process may be killed
+ * while it is in the agent: pt_lock says so to the next, who has the lock then and finds what the
+ * other was doing half done. Not for a thread that has it already. */
+struct pt_lock {
+	unsigned owner; /* a thread's number, with the upper bit if others wait */
+};
+
+enum pt_locked {
+	PT_LOCKED = 0,
+	PT_OWNER_DIED = 1 /* who had it before was killed, or ended, in between */
+};
+
+POSTERN_IMPORT int __postern_wait(const void *word, unsigned value, long long nanoseconds);
+POSTERN_IMPORT int __postern_wake(const void *word, unsigned most);
+
+static inline int pt_lock(struct pt_lock *lock)
+{
+	/* How often is looked whether the owner lives. */
+	const long long often = 20 * 1000 * 1000;
+	const unsigned waits = 1u << 31;
+	unsigned own = pt_thread();
+	for (;;) {
+		unsigned owner = 0;
+		if (__atomic_compare_exchange_n(&lock->owner, &owner, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return PT_LOCKED;
+		unsigned other = owner & ~waits;
+		/* A thread's number may be another's later, and this one's. */
+		if (other == (own & ~waits) || !pt_thread_lives(other)) {
+			if (__atomic_compare_exchange_n(&lock->owner, &owner, own | waits, 0, __ATOMIC_ACQUIRE,
+			                                __ATOMIC_RELAXED))
+				return PT_OWNER_DIED;
+			continue;
+		}
+		if (!(owner & waits) && !__atomic_compare_exchange_n(&lock->owner, &owner, owner | waits, 0,
+		                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			continue;
+		__postern_wait(&lock->owner, other | waits, often);
+		/* Others may wait still. */
+		own |= waits;
+	}
+}
+
+static inline void pt_unlock(struct pt_lock *lock)
+{
+	if (__atomic_exchange_n(&lock->owner, 0, __ATOMIC_RELEASE) >> 31)
+		__postern_wake(&lock->owner, 1);
+}
+
 /* A system call of the agent's own, on the thread that asks: its result. It can do whatever the
  * program can; those that make or end processes and threads are refused with -EPERM. Addresses are
  * the process's: pt_address says where something of the agent's is. Signals wait until it is over. */

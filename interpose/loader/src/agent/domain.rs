@@ -236,7 +236,11 @@ impl Agent {
             return false;
         };
         let entry = self.block.entry(offset, &nothing, Manner::default());
-        enter::all(&entry, [0; 6], [0; 8], &[]).status == STATUS_OK
+        let place = ThreadBlock::mine().place();
+        places::passes(place);
+        let status = enter::all(&entry, [0; 6], [0; 8], &[]).status;
+        places::passes(place);
+        status == STATUS_OK
     }
 
     /// The window.

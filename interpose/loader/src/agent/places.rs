@@ -4,11 +4,15 @@
 //!   0      who has which data stack: numbers of threads
 //!   4 KiB  whether the agent has begun; what is wanted; counts of calls and sites
 //!   8 KiB  the agent's arguments: bytes, then each with a zero
+//!   56 KiB the process of each data stack's thread
+//!   60 KiB how often each thread has entered or left the agent: odd while it is inside
 //!   64 KiB the window from the image's data stack on
 //! ```
 
 use crate::system::{self, map, number, protection};
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::SeqCst};
+use crate::thread::Block;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 /// Threads that can have a data stack at once, in all processes.
 pub const STACKS: usize = 1024;
@@ -54,6 +58,8 @@ pub const NO_VDSO: u32 = 4;
 /// Counts: sites that were rewritten, and calls that the kernel stopped.
 pub const REWRITTEN: usize = 1026;
 pub const STOPPED: usize = 1027;
+/// Threads that ended in the agent.
+pub const ENDED: usize = 1028;
 
 /// Whether something is wanted.
 pub fn is_wanted(bit: u32) -> bool {
@@ -77,7 +83,7 @@ const ARGUMENTS: usize = 2048;
 pub fn arguments() -> &'static [u8] {
     let bytes = word(ARGUMENTS)
         .load(SeqCst)
-        .min(BEFORE as u32 - 4 * ARGUMENTS as u32 - 4);
+        .min(4 * (PROCESSES - ARGUMENTS) as u32 - 4);
     let start = WORDS.load(SeqCst) as *const u8;
     // SAFETY: nobody writes them any more.
     unsafe { core::slice::from_raw_parts(start.add(4 * ARGUMENTS + 4), bytes as usize) }
@@ -108,6 +114,28 @@ fn word(place: usize) -> &'static AtomicU32 {
     unsafe { &*words.add(place) }
 }
 
+const PROCESSES: usize = 14 << 10;
+const ENTRIES: usize = 15 << 10;
+
+/// A thread enters the agent, or leaves it. Whoever started the tree looks from time to time who has
+/// been inside for long.
+pub fn passes(place: usize) {
+    if place < STACKS {
+        let entries = word(ENTRIES + place);
+        // No other thread writes it.
+        entries.store(entries.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+}
+
+/// What an agent has the kernel do on the calling thread: it may wait there.
+pub fn outside<T>(what: impl FnOnce() -> T) -> T {
+    let place = Block::mine().place();
+    passes(place);
+    let result = what();
+    passes(place);
+    result
+}
+
 /// Takes a data stack for a thread: its number.
 pub fn take(thread: u32) -> Option<usize> {
     let free = |place: &usize| {
@@ -118,7 +146,15 @@ pub fn take(thread: u32) -> Option<usize> {
                 .compare_exchange(before, thread, SeqCst, SeqCst)
                 .is_ok()
     };
-    (0..STACKS).find(free)
+    let place = (0..STACKS).find(free)?;
+    word(PROCESSES + place).store(system::process() as u32, Relaxed);
+    let entries = word(ENTRIES + place);
+    if entries.load(Relaxed) % 2 == 1 {
+        // Whoever had it was killed inside.
+        note(ENDED);
+        entries.fetch_add(1, Relaxed);
+    }
+    Some(place)
 }
 
 /// Gives one back.
@@ -129,7 +165,7 @@ pub fn give_back(place: usize) {
 }
 
 /// Whether no thread has this number.
-fn has_ended(thread: u32) -> bool {
+pub fn has_ended(thread: u32) -> bool {
     const KILL: u64 = 62;
     const NO_SUCH: i64 = -3;
     // SAFETY: no signal is sent.

@@ -50,7 +50,7 @@ extern "C" fn print(from: u32, bytes: u32) {
     };
     let mut copy = vec![0; bytes as usize];
     if agent.window().read(from, &mut copy) {
-        system::write(start::told().output, &copy);
+        places::outside(|| system::write(start::told().output, &copy));
     }
 }
 
@@ -97,7 +97,8 @@ extern "C" fn call(record: u32) -> i64 {
             }
         };
         set(&raw const all as u64, &raw mut mask as u64);
-        let result = system::call(number, [1, 2, 3, 4, 5, 6].map(word));
+        let words = [1, 2, 3, 4, 5, 6].map(word);
+        let result = places::outside(|| system::call(number, words));
         set(&raw const mask as u64, 0);
         result
     }
@@ -138,7 +139,12 @@ extern "C" fn wait(offset: u32, value: u32, nanoseconds: i64) -> i32 {
         &raw const time as u64
     };
     // SAFETY: the kernel reads the word, and the time.
-    unsafe { system::call(FUTEX, [at, WAIT, value.into(), limit, 0, 0]) as i32 }
+    places::outside(|| unsafe { system::call(FUTEX, [at, WAIT, value.into(), limit, 0, 0]) as i32 })
+}
+
+/// Whether a thread that had a lock still is there.
+extern "C" fn lives(thread: u32) -> i32 {
+    i32::from(!places::has_ended(thread))
 }
 
 extern "C" fn wake(offset: u32, most: u32) -> i32 {
@@ -233,6 +239,7 @@ pub fn find(name: &str) -> Option<(Callee, Option<Type>)> {
         "pt_syscall" => of(call as *const c_void, &[Pointer], Some(Type::I64)),
         "pt_address" => of(address as *const c_void, &[Pointer], Some(U64)),
         "pt_thread" => of(thread as *const c_void, &[], Some(U32)),
+        "pt_thread_lives" => of(lives as *const c_void, &[U32], Some(I32)),
         "pt_process" => of(process as *const c_void, &[], Some(U32)),
         "__postern_abort" => of(give_up as *const c_void, &[Pointer], None),
         "__postern_exit" => of(leave as *const c_void, &[I32], None),
