@@ -125,6 +125,23 @@ PT_API const char *pt_error_message(void);
 /* Its code, or PT_OK. */
 PT_API int pt_error_code(void);
 
+/* What is wrong at a place of a source, for PT_E_SOURCE. Set `size` to sizeof(pt_source_error). */
+typedef struct pt_source_error {
+    size_t size;
+    uint32_t line, column;      /* from 1; columns are bytes */
+    uint32_t length;            /* bytes that it is about, at least 1 */
+    uint32_t reserved;
+    const char *kind;           /* "syntax", "unknown-name" and so on */
+    const char *file;           /* the header that it is in, or "" if it is in the source itself */
+    const char *message;        /* what is wrong */
+    const char *help;           /* what to do, or "" */
+    const char *text;           /* the line, shortened if it is long */
+} pt_source_error;
+
+/* The calling thread's last error as data, if it is of E-code's source: the place with this number,
+ * from 0. 1 if there is one, 0 if not. The texts are valid until the thread's next error. */
+PT_API int pt_error_source(uint32_t number, pt_source_error *to);
+
 /* ---- The process ----------------------------------------------------------------------------- */
 
 enum {

@@ -11,7 +11,7 @@ mod packet;
 pub use packet::{PacketIn, Packets};
 
 use crate::failure::{self, Code, Failure};
-use crate::structures::{CCall, CConfig, CCounters, CFault, CQuestion, Reason};
+use crate::structures::{CCall, CConfig, CCounters, CFault, CQuestion, CSourceError, Reason};
 use postern::{AreaBuilder, DomainBuilder, Look, ShareError, Shared, Signature};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -305,15 +305,41 @@ impl CountersOut<'_> {
         counters.size = size;
         // SAFETY: `size` bytes are there, as the host says; at most the structure's are copied, all
         // integers.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                (&raw const counters).cast::<u8>(),
-                self.0.cast::<u8>(),
-                size.min(size_of_val(&counters)),
-            );
-        }
+        unsafe { put_sized(self.0, &counters, size) };
         Ok(())
     }
+}
+
+/// `pt_source_error *`, as `pt_counters *`.
+#[repr(transparent)]
+pub struct SourceErrorOut<'call>(*mut CSourceError, PhantomData<&'call ()>);
+
+impl SourceErrorOut<'_> {
+    /// Fills what the host knows of the structure. False for NULL, or a size that no version has.
+    pub fn put(self, mut error: CSourceError) -> bool {
+        if self.0.is_null() {
+            return false;
+        }
+        // SAFETY: not null, so a structure that begins with its size.
+        let size = unsafe { self.0.cast::<usize>().read() };
+        if check_size(size, "pt_source_error").is_err() {
+            return false;
+        }
+        error.size = size;
+        // SAFETY: `size` bytes are there, as the host says.
+        unsafe { put_sized(self.0, &error, size) };
+        true
+    }
+}
+
+/// Copies as much of a structure as its host knows.
+///
+/// # Safety
+/// `to` has `size` bytes.
+unsafe fn put_sized<T>(to: *mut T, from: &T, size: usize) {
+    let from = std::ptr::from_ref(from).cast::<u8>();
+    // SAFETY: no more than is there at either place.
+    unsafe { std::ptr::copy_nonoverlapping(from, to.cast::<u8>(), size.min(size_of::<T>())) };
 }
 
 /// `void *` to a function.

@@ -3,6 +3,7 @@
 //! Newest wins: a failing function forgets the last fault, and a call that did not return hides the
 //! older error.
 
+use crate::structures::CSourceError;
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,6 +67,17 @@ pub struct Failure {
     pub message: String,
     /// The call that did not return, for `pt_fault_last`.
     pub call: Option<CallError>,
+    /// What is wrong with a source, for `pt_error_source`.
+    pub places: Vec<Place>,
+}
+
+/// What is wrong at a place of a source.
+#[derive(Debug)]
+pub struct Place {
+    /// Line and column, from 1, and how many bytes it is about.
+    pub at: [u32; 3],
+    /// The kind's name, the header that it is in, what is wrong, what to do, and the line's text.
+    pub texts: [CString; 5],
 }
 
 impl Failure {
@@ -75,6 +87,7 @@ impl Failure {
             code,
             message: message.into(),
             call: None,
+            places: Vec::new(),
         }
     }
 }
@@ -210,7 +223,25 @@ pub fn call(error: &CallError) -> Code {
     }
 }
 
-type Last = Option<Box<(Code, CString)>>;
+/// What is known of a failure afterwards.
+struct Known {
+    code: Code,
+    message: CString,
+    places: Vec<Place>,
+}
+
+impl Known {
+    fn new(code: Code, message: &str) -> Known {
+        let (message, places) = (text(message), Vec::new());
+        Known {
+            code,
+            message,
+            places,
+        }
+    }
+}
+
+type Last = Option<Box<Known>>;
 
 thread_local! {
     // In a box, as `event::ATTACHED` is.
@@ -240,7 +271,7 @@ pub const CAUSE: &str = "; the error before: ";
 /// The sentence of the thread's last error, without complaints about NULL handles that came of it.
 pub fn root() -> Option<String> {
     let found = last(|last| {
-        let message = last.as_ref()?.1.to_string_lossy();
+        let message = last.as_ref()?.message.to_string_lossy();
         let root = message
             .split_once(CAUSE)
             .map_or(&*message, |(_, root)| root);
@@ -260,8 +291,9 @@ fn remember(failure: Failure) -> c_int {
         Some(error) => postern::set_last_error(error),
         None => postern::clear_last_error(),
     }
-    let message = text(&failure.message);
-    let _ = LAST.try_with(|last| last.set(Some(Box::new((failure.code, message)))));
+    let mut known = Known::new(failure.code, &failure.message);
+    known.places = failure.places;
+    let _ = LAST.try_with(|last| last.set(Some(Box::new(known))));
     failure.code as c_int
 }
 
@@ -306,10 +338,10 @@ pub extern "C" fn pt_error_message() -> *const c_char {
     const NONE: &CStr = c"";
     let found = contain(|| {
         if let Some(error) = postern::last_error() {
-            let message = text(&error.to_string());
-            let _ = LAST.try_with(|last| last.set(Some(Box::new((call(&error), message)))));
+            let known = Known::new(call(&error), &error.to_string());
+            let _ = LAST.try_with(|last| last.set(Some(Box::new(known))));
         }
-        Ok(last(|last| last.as_ref().map(|l| l.1.as_ptr())).flatten())
+        Ok(last(|last| last.as_ref().map(|l| l.message.as_ptr())).flatten())
     });
     found.ok().flatten().unwrap_or(NONE.as_ptr())
 }
@@ -320,8 +352,34 @@ pub extern "C" fn pt_error_code() -> c_int {
     let found = contain(|| {
         Ok(match postern::last_error() {
             Some(error) => call(&error) as c_int,
-            None => last(|last| last.as_ref().map_or(0, |l| l.0 as c_int)).unwrap_or(0),
+            None => last(|last| last.as_ref().map_or(0, |l| l.code as c_int)).unwrap_or(0),
         })
     });
     found.unwrap_or(Code::Panic as c_int)
+}
+
+/// What is wrong at a place of the source of which the thread's last error is.
+pub fn place(number: u32) -> Option<CSourceError> {
+    // A call that did not return since is the last error.
+    if postern::last_error().is_some() {
+        return None;
+    }
+    let found = last(|last| {
+        let place = last.as_ref()?.places.get(number as usize)?;
+        let [line, column, length] = place.at;
+        let [kind, file, message, help, text] = place.texts.each_ref().map(|text| text.as_ptr());
+        Some(CSourceError {
+            size: 0,
+            line,
+            column,
+            length,
+            reserved: 0,
+            kind,
+            file,
+            message,
+            help,
+            text,
+        })
+    });
+    found.flatten()
 }

@@ -1,8 +1,8 @@
 //! Namespaces: `pt_namespace_…`.
 
-use crate::boundary::{Out, Source, Text, TextTarget, Words};
+use crate::boundary::{Out, Source, SourceErrorOut, Text, TextTarget, Words};
 use crate::domain::{self, DomainKind, Opened};
-use crate::failure::{self, Code, Failure};
+use crate::failure::{self, Code, Failure, Place};
 use crate::handle::{Handle, kind};
 use crate::image::ImageKind;
 use crate::options::{self, OptionsKind};
@@ -72,8 +72,29 @@ impl From<CreateError> for Failure {
             CreateError::Defined { .. } | CreateError::Twice(_) => Code::Argument,
             _ => Code::Image,
         };
-        Failure::new(code, error.to_string())
+        let mut failure = Failure::new(code, error.to_string());
+        if let CreateError::Source(errors) = &error {
+            let places = errors.list.iter().map(|error| Place {
+                at: [error.line, error.column, error.length],
+                texts: [
+                    error.rule.name(),
+                    &error.file,
+                    &error.message,
+                    &error.help,
+                    &error.source_line,
+                ]
+                .map(failure::text),
+            });
+            failure.places = places.collect();
+        }
+        failure
     }
+}
+
+/// `pt_error_source`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_error_source(number: u32, to: SourceErrorOut<'_>) -> c_int {
+    c_int::from(failure::place(number).is_some_and(|place| to.put(place)))
 }
 
 impl From<IdCallError> for Failure {

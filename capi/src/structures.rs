@@ -46,6 +46,24 @@ pub struct CFault {
     pub access: i32,
 }
 
+/// `pt_source_error`
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct CSourceError {
+    /// Bytes of the structure as the host knows it.
+    pub size: usize,
+    pub line: u32,
+    pub column: u32,
+    pub length: u32,
+    pub reserved: u32,
+    pub kind: *const c_char,
+    pub file: *const c_char,
+    pub message: *const c_char,
+    pub help: *const c_char,
+    pub text: *const c_char,
+}
+
 /// `pt_counters`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]

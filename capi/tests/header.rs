@@ -109,7 +109,7 @@ fn definitions() -> BTreeMap<String, (Vec<String>, String)> {
 }
 
 /// How the sources say what the header says.
-const TYPES: [(&str, &str); 63] = [
+const TYPES: [(&str, &str); 66] = [
     ("", "void"),
     ("c_int", "int"),
     ("u32", "uint32_t"),
@@ -132,6 +132,9 @@ const TYPES: [(&str, &str); 63] = [
     ("ConfigIn", "const pt_config *"),
     ("*const CFault", "const pt_fault *"),
     ("CountersOut", "pt_counters *"),
+    ("SourceErrorOut", "pt_source_error *"),
+    ("Flag", "const volatile int *"),
+    ("LookFunction", "int (*)(void *)"),
     ("FaultHandler", "void (*)(const pt_fault *, void *)"),
     ("Out<u64>", "uint64_t *"),
     ("Out<i64>", "int64_t *"),
@@ -451,7 +454,7 @@ const REGISTERS: [&str; 16] = [
 fn layouts() -> Vec<(String, usize)> {
     use structures::{
         CCall, CConfig, CCounters, CFault, CKernelAttachment, CKernelStatistics, CPacket,
-        CQuestion, CRepossession, CTally,
+        CQuestion, CRepossession, CSourceError, CTally,
     };
     let mut all = vec![
         ("sizeof(pt_config)".to_owned(), size_of::<CConfig>()),
@@ -463,6 +466,10 @@ fn layouts() -> Vec<(String, usize)> {
             size_of::<CRepossession>(),
         ),
         ("sizeof(pt_counters)".to_owned(), size_of::<CCounters>()),
+        (
+            "sizeof(pt_source_error)".to_owned(),
+            size_of::<CSourceError>(),
+        ),
         ("sizeof(pt_tally)".to_owned(), size_of::<CTally>()),
         ("sizeof(pt_packet)".to_owned(), size_of::<CPacket>()),
         (
@@ -485,6 +492,7 @@ fn layouts() -> Vec<(String, usize)> {
     }
     fields!(CConfig, "pt_config": size flags tick_us signal reserved);
     fields!(CFault, "pt_fault": size kind has offset address status signal registers depth frames backtrace message place domain area area_start page access);
+    fields!(CSourceError, "pt_source_error": size line column length reserved kind file message help text);
     fields!(CCall, "pt_call": size number words path second_path bytes length answer room answered result reason);
     fields!(CQuestion, "pt_question": size domain service call integers floats integer floating result reason);
     fields!(CRepossession, "pt_repossession": size kind name why);

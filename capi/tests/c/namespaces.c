@@ -34,6 +34,14 @@ int main(void)
     /* Errors say what is wrong, and change nothing. */
     CHECK(pt_namespace_create(space, "c.ec", "int f(void) { return x; }") == PT_E_SOURCE);
     CHECK(strstr(pt_error_message(), "1:22"));
+    pt_source_error wrong = {.size = sizeof wrong};
+    CHECK(pt_error_source(0, &wrong) == 1 && wrong.line == 1 && wrong.column == 22 && wrong.length == 1);
+    CHECK(*wrong.kind && !*wrong.file && strstr(wrong.message, "x") && !strcmp(wrong.text, "int f(void) { return x; }"));
+    CHECK(pt_error_source(1, &wrong) == 0 && pt_error_source(0, NULL) == 0 && pt_error_code() == PT_E_SOURCE);
+    struct { size_t size; uint32_t line; char rest[60]; } old = {.size = 12, .rest = "as it was"};
+    CHECK(pt_error_source(0, (pt_source_error *)&old) == 1 && old.line == 1 && !strcmp(old.rest, "as it was"));
+    CHECK(pt_namespace_create(space, "c.ec", "int f(void) { return x; }\nint g(void) {\n\treturn y; }") == PT_E_SOURCE);
+    CHECK(pt_error_source(1, &wrong) == 1 && wrong.line == 3 && wrong.column == 9);
     CHECK(pt_namespace_create(space, "c.ec", "int g(int); int f(void) { return g(1); }") == PT_E_UNRESOLVED);
     CHECK(pt_namespace_create(space, "c.ec", "int add(int a) { return a; }") == PT_E_SIGNATURE);
     CHECK(pt_namespace_create_object(space, "c.o", "ELF", 3) == PT_E_IMAGE);
