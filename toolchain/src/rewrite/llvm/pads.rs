@@ -2,14 +2,26 @@
 //! LLVM has no option for the latter, and bitcode that was made without the former asks for none.
 //!
 //! A place gets one if its label's address is taken in this file, if it is a function that other
-//! files may refer to, or if exceptions land there.
+//! files may refer to, if exceptions land there, or if it is where `setjmp` returns a second time.
 
 use std::collections::HashSet;
 
 use super::instruction_at;
 use crate::assembly::expression::is_symbol_char;
 use crate::assembly::{Statement, StatementKind};
-use crate::rewrite::program::Program;
+use crate::rewrite::instruction_set::{Class, classify};
+use crate::rewrite::program::{Program, direct_target};
+
+/// Functions that return a second time, by an indirect jump.
+const RETURN_TWICE: &[&str] = &[
+    "setjmp",
+    "_setjmp",
+    "__setjmp",
+    "sigsetjmp",
+    "__sigsetjmp",
+    "vfork",
+    "getcontext",
+];
 
 /// Puts them there.
 pub fn place(statements: &mut Vec<Statement>) {
@@ -56,7 +68,16 @@ pub fn place(statements: &mut Vec<Statement>) {
         if before.contains(&index) {
             out.push(instruction_at(&statement, "endbr64", Vec::new()));
         }
+        let twice = match &statement.kind {
+            StatementKind::Instruction(instruction) => {
+                classify(&instruction.mnemonic, instruction.operands.len()) == Some(Class::Call)
+                    && direct_target(instruction).is_some_and(|name| RETURN_TWICE.contains(&name))
+            }
+            _ => false,
+        };
+        let behind = twice.then(|| instruction_at(&statement, "endbr64", Vec::new()));
         out.push(statement);
+        out.extend(behind);
     }
     *statements = out;
 }

@@ -1,5 +1,5 @@
-//! Probes of the stack. A large frame is taken page by page, by a loop over %r11, so that it meets a
-//! guard page. The data stack has its bounds checked by the window itself: one subtraction does.
+//! Probes of the stack. A large frame is taken page by page, by a loop over %r11, so that it meets
+//! a guard page. The data stack has its bounds checked by the window itself: one subtraction does.
 //!
 //! ```text
 //!     movq  %rsp, %r11            (or leaq -98304(%rsp), %r11)
