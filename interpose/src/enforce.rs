@@ -43,8 +43,8 @@ const THREADS: usize = 512;
 /// How often a file that comes and goes is looked for.
 const TRIES: usize = 64;
 
-/// Whether this kernel has what a supervisor needs.
-pub fn is_there() -> bool {
+/// Whether this kernel has what a supervisor needs: if not, why.
+pub fn is_there() -> Result<(), Errno> {
     seccomp::is_there()
 }
 

@@ -3,6 +3,7 @@
 use crate::trusted::landlock::Executable;
 use crate::watch::Watch;
 use crate::{enforce, files, trusted};
+use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -35,6 +36,12 @@ pub enum InterposeError {
          --enforce needs Linux 5.19, built with CONFIG_SECCOMP_FILTER"
     )]
     NoNotifications,
+    /// This process has a filter itself.
+    #[error(
+        "seccomp(2) is refused, by a filter of whoever started this process: --enforce cannot be \
+         used in it: {0}"
+    )]
+    FilterRefused(#[source] std::io::Error),
     /// A supervisor's filter cannot be installed: there is one of another's.
     #[error("another supervisor decides about this process's calls already: {0}")]
     Supervised(#[source] std::io::Error),
@@ -214,9 +221,10 @@ impl Interposer {
         program: &OsStr,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<ExitStatus, InterposeError> {
-        if !enforce::is_there() {
-            return Err(InterposeError::NoNotifications);
-        }
+        enforce::is_there().map_err(|error| match error {
+            Errno::PERM | Errno::ACCESS => InterposeError::FilterRefused(error.into()),
+            _ => InterposeError::NoNotifications,
+        })?;
         if !enforce::has_processes() {
             return Err(InterposeError::NoProcesses);
         }

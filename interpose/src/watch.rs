@@ -3,8 +3,8 @@
 //! whether one is in the same call still.
 //!
 //! What counts is the processor's time of its thread, so neither a loaded machine nor a process
-//! that is stopped makes an agent late. While it waits for the kernel, in a call of its own, it does
-//! not count as inside.
+//! that is stopped makes an agent late. While it waits for the kernel, in a call of its own, it
+//! does not count as inside.
 
 use crate::files::{ENTRIES, PROCESSES, SEATS, THREADS};
 use rustix::io::{pread, write};

@@ -17,6 +17,8 @@ pub struct Segment {
 
 /// Segments at most.
 const SEGMENTS: usize = 32;
+/// Above, the loader has its own, and the agent its window.
+const HIGHEST: u64 = 1 << 46;
 /// Bytes of a file's beginning that are looked at, with the table of segments.
 pub const HEAD: usize = 4096;
 
@@ -29,6 +31,20 @@ pub enum Unfit {
     Machine,
     /// Its tables are damaged, or larger than any linker makes them.
     Damaged,
+    /// It is to lie where the loader has its own.
+    Place,
+}
+
+impl Unfit {
+    /// In words, behind the file's path.
+    pub fn sentence(self) -> &'static [u8] {
+        match self {
+            Unfit::Format => b": neither a program nor a script that begins with #!",
+            Unfit::Machine => b": a program for another processor, or for 32 bits, is not served",
+            Unfit::Damaged => b": its tables of segments are damaged, or too large",
+            Unfit::Place => b": it is to lie above 64 TiB, where the loader has its own",
+        }
+    }
 }
 
 /// A program, or its interpreter.
@@ -71,7 +87,11 @@ impl Elf {
         if !head.starts_with(b"\x7fELF\x02\x01\x01") || half(head, 18) != Some(62) {
             return Err(Unfit::Machine);
         }
-        Elf::of_this_machine(head).ok_or(Unfit::Damaged)
+        let elf = Elf::of_this_machine(head).ok_or(Unfit::Damaged)?;
+        match elf.span().1 > HIGHEST {
+            true => Err(Unfit::Place),
+            false => Ok(elf),
+        }
     }
 
     fn of_this_machine(head: &[u8]) -> Option<Elf> {
@@ -118,8 +138,8 @@ impl Elf {
 
     /// Segments are in the order of their places, and nothing wraps.
     fn add(&mut self, segment: Segment) -> Option<()> {
-        /// No program has more.
-        const LARGEST: u64 = 1 << 46;
+        /// Processors have no more.
+        const LARGEST: u64 = 1 << 47;
         let end = segment.at.checked_add(segment.bytes)?;
         let before = self.segments[..self.count].last();
         let ordered = before.is_none_or(|last| last.at + last.bytes <= segment.at);

@@ -308,14 +308,19 @@ fn fill(
         0 => &name[..],
         _ => &interpreters[depth - 1][..],
     };
+    let length = path.iter().position(|byte| *byte == 0).unwrap_or(0);
     if let Err(why) = Elf::read(&program.head[..program.filled]) {
         system::close(program.file);
-        if why == Unfit::Machine {
-            system::tell(&[
-                b"postern: a program for another processor, or for 32 bits, is not served\n",
-            ]);
+        // Those that the kernel would execute; the first one's caller is no shell that says it.
+        if matches!(why, Unfit::Machine | Unfit::Place) || start::program().is_empty() {
+            system::tell(&[b"postern: ", &path[..length], why.sentence(), b"\n"]);
         }
         return Err(error::ENOEXEC);
+    }
+    if has_rights_of_its_own(program.file) {
+        const WORDS: &[u8] = b": it has the caller's rights here, and not those of its file \
+                               (set-user-ID, set-group-ID or capabilities)\n";
+        system::tell(&[b"postern: ", &path[..length], WORDS]);
     }
     // The innermost interpreter first, as each is called by the one before.
     for words in interpreters[..depth].iter().rev() {
@@ -340,7 +345,6 @@ fn fill(
         filled: 0,
     };
     let own = start::told();
-    let length = path.iter().position(|byte| *byte == 0).unwrap_or(0);
     let written = text.bytes(VARIABLE).is_some()
         && write!(
             text,
@@ -371,12 +375,35 @@ fn fill(
     Ok([loader.as_ptr() as u64, argv.at, envp.at])
 }
 
+/// Whether the kernel would give a program other rights than the caller's: loaders are executed by
+/// the caller's.
+fn has_rights_of_its_own(file: i32) -> bool {
+    const FSTAT: u64 = 5;
+    const FGETXATTR: u64 = 193;
+    const IDS: [u64; 2] = [107, 108];
+    const SET_USER: u32 = 0o4000;
+    const SET_GROUP: u32 = 0o2010;
+    let mut status = [0u32; 36];
+    // SAFETY: the kernel reads the name and writes the structure.
+    unsafe {
+        if system::call(FSTAT, [file as u64, status.as_mut_ptr() as u64, 0, 0, 0, 0]) < 0 {
+            return false;
+        }
+        // `struct stat`: mode, user and group.
+        let [mode, user, group] = [status[6], status[7], status[8]];
+        let own = IDS.map(|number| system::call(number, [0; 6]) as u32);
+        let name = c"security.capability".as_ptr() as u64;
+        mode & SET_USER != 0 && user != own[0]
+            || mode & SET_GROUP == SET_GROUP && group != own[1]
+            || own[0] != 0 && system::call(FGETXATTR, [file as u64, name, 0, 0, 0, 0]) > 0
+    }
+}
+
 /// An error of [`by_path`] in words.
 pub fn sentence(error: i64) -> &'static [u8] {
     match error {
         error::ENOENT => b": no such program",
         error::EACCES => b": it may not be executed, or not be read",
-        error::ENOEXEC => b": not a program of this machine's",
         error::ELOOP => b": too many scripts that interpret each other",
         _ => b": it cannot be executed",
     }

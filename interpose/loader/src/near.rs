@@ -11,9 +11,9 @@
 //!   56          the dispatcher
 //! ```
 //!
-//! They lie in pages near the text, which stay, and are never writable: the kernel writes there for
-//! the loader, by `/proc/self/mem`. Where that is not there, no site is rewritten. A stub that nobody jumps to any more is not used
-//! again, for somebody may have just jumped.
+//! They lie in pages near the text, which stay, and are never writable: the kernel writes there
+//! for the loader, by `/proc/self/mem`. Where that is not there, no site is rewritten. A stub that
+//! nobody jumps to any more is not used again, for somebody may have just jumped.
 
 use crate::system::{self, map, protection};
 use core::ops::RangeInclusive;

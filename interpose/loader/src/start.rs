@@ -1,7 +1,7 @@
 //! The beginning: the loader finds what it is to load, puts it into memory, and becomes it.
 
 use crate::agent::{domain, places};
-use crate::elf::{Elf, HEAD, Unfit};
+use crate::elf::{Elf, HEAD};
 use crate::exec::{self, VARIABLE};
 use crate::faults;
 use crate::place::{self, Failed, Placed, heap};
@@ -69,9 +69,13 @@ pub fn program_path() -> u64 {
     PATH.load(SeqCst)
 }
 
-/// Where the kernel's link to the program leads: its path without links.
+/// Where the kernel's link to the program leads: its path without links. Nothing, before there is
+/// one.
 pub fn program() -> &'static [u8] {
     let [at, length] = [LINK[0].load(SeqCst), LINK[1].load(SeqCst)];
+    if at == 0 {
+        return b"";
+    }
     // SAFETY: written once, at the beginning, in memory of the loader's own.
     unsafe { core::slice::from_raw_parts(at as *const u8, length as usize) }
 }
@@ -159,6 +163,10 @@ extern "C" fn first(stack: u64) -> ! {
         let list = |index: usize| stack + 8 * index as u64;
         // The variables behind the loader's own are the program's.
         let error = exec::by_path(rest, list(1), list(variables));
+        if error == system::error::ENOEXEC {
+            // Why was said.
+            system::end(126);
+        }
         system::give_up(
             if error == system::error::ENOENT {
                 127
@@ -228,10 +236,17 @@ extern "C" fn first(stack: u64) -> ! {
     system::close(file);
     let result = trap::begin(block);
     if result < 0 {
-        system::give_up(
-            127,
-            &[b"the kernel does not dispatch system calls to user space: it needs Linux 5.11 or later"],
-        );
+        let why: &[u8] = match result {
+            system::error::EINVAL => {
+                b"the kernel does not dispatch system calls to user space: \
+                  it needs Linux 5.11 or later"
+            }
+            _ => {
+                b"prctl(PR_SET_SYSCALL_USER_DISPATCH) is refused, by a filter (seccomp) of \
+                  whoever started this process: no program can be served in it"
+            }
+        };
+        system::give_up(127, &[why]);
     }
     let lists = Lists {
         given,
@@ -283,14 +298,7 @@ fn load(file: i32, path: &[u8], main: bool) -> (Placed, Elf) {
     let got = system::pread(file, &mut head, 0).max(0) as usize;
     let elf = match Elf::read(&head[..got]) {
         Ok(elf) => elf,
-        Err(Unfit::Machine) => system::give_up(
-            126,
-            &[
-                path,
-                b": a program for another processor, or for 32 bits, is not served",
-            ],
-        ),
-        Err(_) => system::give_up(126, &[path, b": not a program"]),
+        Err(why) => system::give_up(126, &[path, why.sentence()]),
     };
     let wish = if main { USUAL } else { 0 };
     match place::place(&elf, file, wish) {

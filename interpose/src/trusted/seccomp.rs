@@ -13,8 +13,8 @@ use std::time::Duration;
 const FLAGS: u64 =
     libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 
-/// Whether this kernel has such filters.
-pub fn is_there() -> bool {
+/// Whether this kernel has such filters: if not, why.
+pub fn is_there() -> Result<(), Errno> {
     // SAFETY: a filter at a null pointer is none: the kernel looks at the flags first, and then
     // says that nothing is there.
     let result = unsafe {
@@ -22,7 +22,10 @@ pub fn is_there() -> bool {
         let set = libc::SECCOMP_SET_MODE_FILTER;
         libc::syscall(libc::SYS_seccomp, set, FLAGS, filter)
     };
-    result < 0 && Errno::from_io_error(&std::io::Error::last_os_error()) == Some(Errno::FAULT)
+    match last() {
+        Errno::FAULT if result < 0 => Ok(()),
+        error => Err(error),
+    }
 }
 
 /// The program that is started has this filter, as have all its children. Before that, its process

@@ -8,4 +8,5 @@ mod probe;
 mod sites;
 mod support;
 mod trace;
+mod unserved;
 mod wrong;

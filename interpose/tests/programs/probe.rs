@@ -7,7 +7,7 @@ use std::process::Command;
 pub fn build(name: &str, flags: &[&str]) -> String {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let source = match name {
-        "attacks" | "filtered" | "hostile" | "put-off" | "random" => {
+        "attacks" | "filtered" | "hostile" | "put-off" | "random" | "refused" => {
             here.join(name).with_extension("c")
         }
         _ if name.starts_with("sites") => here.join("sites.c"),

@@ -35,10 +35,10 @@ static void full_queue(int total)
 	sigaction(SIGRTMIN + 1, &action, 0);
 	sigaction(SIGRTMIN + 2, &action, 0);
 	setrlimit(RLIMIT_SIGPENDING, &few);
-	pid_t child = fork(), parent = getppid();
+	pid_t child = fork();
 	if (child == 0) {
+		pid_t parent = getppid();
 		long wanted = 0;
-		parent = getppid();
 		for (int sent = 0; sent < total;) {
 			union sigval value = {.sival_int = sent + 1};
 			if (sigqueue(parent, SIGRTMIN + 1 + sent % 2, value) == 0)
@@ -92,16 +92,17 @@ static void vfork_child(void)
 	sigaction(SIGALRM, &action, 0);
 	for (int at = 0; at < 100; at++)
 		syscall(SYS_getppid);
-	pid_t child = vfork();
-	if (child == 0) {
+	pid_t child, parent = getpid();
+	setitimer(ITIMER_REAL, &often, 0);
+	if ((child = vfork()) == 0) {
 		syscall(SYS_sigaltstack, &none, 0);
 		/* By the signal, and then not. */
 		for (int at = 0; at < 100; at++)
 			syscall(SYS_getppid);
+		/* The handler's calls are the maker's first ones. */
+		kill(parent, SIGUSR1);
 		_exit(0);
 	}
-	setitimer(ITIMER_REAL, &often, 0);
-	raise(SIGUSR1);
 	setitimer(ITIMER_REAL, &never, 0);
 	sigaltstack(0, &now);
 	printf("wrong: %d, its own: %d\n", wrong, now.ss_sp == other && now.ss_flags == 0);

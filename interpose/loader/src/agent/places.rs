@@ -117,8 +117,8 @@ fn word(place: usize) -> &'static AtomicU32 {
 const PROCESSES: usize = 14 << 10;
 const ENTRIES: usize = 15 << 10;
 
-/// A thread enters the agent, or leaves it. Whoever started the tree looks from time to time who has
-/// been inside for long.
+/// A thread enters the agent, or leaves it. Whoever started the tree looks from time to time who
+/// has been inside for long.
 pub fn passes(place: usize) {
     if place < STACKS {
         let entries = word(ENTRIES + place);

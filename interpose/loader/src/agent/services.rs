@@ -142,9 +142,29 @@ extern "C" fn wait(offset: u32, value: u32, nanoseconds: i64) -> i32 {
     places::outside(|| unsafe { system::call(FUTEX, [at, WAIT, value.into(), limit, 0, 0]) as i32 })
 }
 
-/// Whether a thread that had a lock still is there.
+/// Whether a thread that had a lock still is there. One whose process has ended has a number until
+/// its parent has asked for it, which may be who waits for the lock.
 extern "C" fn lives(thread: u32) -> i32 {
-    i32::from(!places::has_ended(thread))
+    const PIDFD_OPEN: u64 = 434;
+    const POLL: u64 = 7;
+    const IN: u64 = 1;
+    if places::has_ended(thread) {
+        return 0;
+    }
+    // SAFETY: the kernel reads and writes the word: a descriptor, and the events that are waited
+    // for.
+    let ended = unsafe {
+        let process = system::call(PIDFD_OPEN, [thread.into(), 0, 0, 0, 0, 0]);
+        if process < 0 {
+            // It is not its process's first one: such threads leave no number.
+            return 1;
+        }
+        let mut file = process as u64 | IN << 32;
+        let ended = system::call(POLL, [&raw mut file as u64, 1, 0, 0, 0, 0]) > 0;
+        system::close(process as i32);
+        ended
+    };
+    i32::from(!ended)
 }
 
 extern "C" fn wake(offset: u32, most: u32) -> i32 {
