@@ -15,6 +15,7 @@ mod inspect;
 mod interpose;
 mod judgement;
 mod kernel;
+mod llvm;
 mod number;
 mod output;
 mod run;
@@ -71,6 +72,7 @@ enum Command {
     Bench(bench::Arguments),
     Doctor(doctor::Arguments),
     Sysroot(sysroot::Arguments),
+    Llvm(llvm::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -113,6 +115,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Sysroot(arguments) => sysroot::run(&arguments),
+        Command::Llvm(arguments) => llvm::run(&arguments),
     };
     match outcome {
         Ok(code) => ExitCode::from(code),

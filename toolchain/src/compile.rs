@@ -18,7 +18,8 @@ use postern_image::input;
 
 use crate::error::CompileError;
 use crate::features::Features;
-use crate::rewrite::{Adjustment, RewriteOptions, rewrite};
+use crate::llvm;
+use crate::rewrite::{Adjustment, Compiler, RewriteOptions, rewrite};
 use crate::tools::{Tool, ToolCommand, ToolError};
 use crate::wasm;
 pub use maker::MAKER;
@@ -71,6 +72,8 @@ pub enum Source {
     PreprocessedAssembly(PathBuf),
     /// A WebAssembly module, or its text.
     Wasm(PathBuf),
+    /// LLVM's bitcode, or its text.
+    Bitcode(PathBuf),
 }
 
 impl Source {
@@ -80,7 +83,8 @@ impl Source {
             Source::Text(path, _)
             | Source::Assembly(path)
             | Source::PreprocessedAssembly(path)
-            | Source::Wasm(path) => path,
+            | Source::Wasm(path)
+            | Source::Bitcode(path) => path,
         }
     }
 
@@ -94,7 +98,7 @@ impl Source {
                 Some("cc" | "cp" | "cxx" | "cpp" | "CPP" | "c++" | "C" | "ii" | "hh" | "hpp")
             ),
             Source::PreprocessedAssembly(_) => return Some(Language::C),
-            Source::Assembly(_) | Source::Wasm(_) => return None,
+            Source::Assembly(_) | Source::Wasm(_) | Source::Bitcode(_) => return None,
         };
         Some(if cxx { Language::Cxx } else { default })
     }
@@ -315,6 +319,7 @@ impl<'a> Compilation<'a> {
                 command.arg("-S").arg("-o").arg(&compiled).arg(source);
                 command.run_visibly()?;
             }
+            Source::Bitcode(_) => llvm::compile(path, &compiled, &self.options.flags)?,
             Source::Assembly(_) => {}
         }
         let read = if matches!(source, Source::Assembly(_)) {
@@ -327,6 +332,10 @@ impl<'a> Compilation<'a> {
             adjustment: self.options.adjustment,
             debug: self.options.debug,
             kernel: self.options.kernel,
+            compiler: match source {
+                Source::Bitcode(_) => Compiler::Llvm,
+                _ => Compiler::Gcc,
+            },
         };
         let mut text =
             rewrite(&text, &path.to_string_lossy(), &options).map_err(CompileError::Source)?;

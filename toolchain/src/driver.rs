@@ -221,7 +221,7 @@ impl<'a> Driver<'a> {
             let language = match source {
                 Source::Text(_, language) => language.as_deref(),
                 Source::PreprocessedAssembly(_) => Some(OsStr::new("assembler-with-cpp")),
-                Source::Assembly(_) | Source::Wasm(_) => continue,
+                Source::Assembly(_) | Source::Wasm(_) | Source::Bitcode(_) => continue,
             };
             let headers = self.headers(source)?;
             let reads = source.language(self.language).unwrap_or(self.language);

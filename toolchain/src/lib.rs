@@ -22,6 +22,7 @@ mod features;
 mod headers;
 mod library;
 pub mod link;
+pub mod llvm;
 pub mod project;
 pub mod rewrite;
 pub mod sysroot;

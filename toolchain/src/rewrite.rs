@@ -17,6 +17,7 @@ mod flags;
 mod flow;
 pub mod instruction_set;
 mod kernel;
+mod llvm;
 mod operand;
 mod program;
 mod stack;
@@ -37,6 +38,26 @@ pub enum Adjustment {
     Fixed,
 }
 
+/// Whose assembly it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compiler {
+    /// gcc's, with the flags of extensions, or somebody's own.
+    #[default]
+    Gcc,
+    /// LLVM's, with the two registers reserved.
+    Llvm,
+}
+
+impl Compiler {
+    /// Bytes below the stack pointer that a function without calls may use.
+    fn red_zone(self) -> i64 {
+        match self {
+            Self::Gcc => 0,
+            Self::Llvm => llvm::RED_ZONE,
+        }
+    }
+}
+
 /// How to rewrite.
 #[derive(Clone, Debug)]
 pub struct RewriteOptions {
@@ -46,6 +67,8 @@ pub struct RewriteOptions {
     pub debug: bool,
     /// For the kernel's profile: memory through %fs, and what cannot be there is refused.
     pub kernel: bool,
+    /// Whose assembly it is.
+    pub compiler: Compiler,
 }
 
 impl Default for RewriteOptions {
@@ -54,6 +77,7 @@ impl Default for RewriteOptions {
             adjustment: Adjustment::Callee,
             debug: true,
             kernel: false,
+            compiler: Compiler::Gcc,
         }
     }
 }
@@ -71,6 +95,9 @@ pub fn rewrite(
     let mut statements =
         parse::parse(source, file).map_err(|e| vec![Diagnostic::new(&e.place, e.message)])?;
     join_lone_prefixes(&mut statements);
+    if options.compiler == Compiler::Llvm {
+        llvm::normalise(&mut statements);
+    }
     let program = program::Program::new(&statements);
     let flow = flow::analyse(&program, options.adjustment);
     emit::Emitter::new(&program, &flow, options).run()

@@ -1,4 +1,4 @@
-//! The programs underneath: gcc, g++, as, ld, strip, wasm2c.
+//! The programs underneath: gcc, g++, as, ld, strip, wasm2c, llc.
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
@@ -26,6 +26,10 @@ pub enum Tool {
     Wasm2c,
     /// From WebAssembly's text to WebAssembly.
     Wat2wasm,
+    /// From LLVM's bitcode to assembly.
+    Llc,
+    /// Python, with pip.
+    Python,
 }
 
 /// Why a tool's work was not done.
@@ -91,6 +95,8 @@ impl Tool {
             Self::Unpacker => "tar".into(),
             Self::Wasm2c => "wasm2c".into(),
             Self::Wat2wasm => "wat2wasm".into(),
+            Self::Llc => "llc".into(),
+            Self::Python => "python3".into(),
         }
     }
 
@@ -100,6 +106,8 @@ impl Tool {
             Self::Gxx => "g++",
             Self::Unpacker => "tar xz-utils",
             Self::Wasm2c | Self::Wat2wasm => "wabt",
+            Self::Llc => "llvm",
+            Self::Python => "python3-pip",
             _ => "binutils",
         }
     }
@@ -120,6 +128,14 @@ pub struct ToolCommand {
 }
 
 impl ToolCommand {
+    /// A command that runs `program` as the tool.
+    pub fn of(tool: Tool, program: &OsStr) -> Self {
+        Self {
+            tool,
+            command: Command::new(program),
+        }
+    }
+
     /// Adds an argument.
     pub fn arg(&mut self, argument: impl AsRef<OsStr>) -> &mut Self {
         self.command.arg(argument);
@@ -202,6 +218,12 @@ impl ToolCommand {
                 messages: String::new(),
             })
         }
+    }
+
+    /// As [`Self::run_visibly`], with its output among the messages, for there is an output of ours.
+    pub fn run_beside(&mut self) -> Result<(), ToolError> {
+        self.command.stdout(std::io::stderr());
+        self.run_visibly()
     }
 
     fn start_error(&self, source: std::io::Error) -> ToolError {

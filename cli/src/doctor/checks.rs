@@ -62,6 +62,7 @@ pub fn all() -> Vec<Check> {
         ]
         .map(|(t, p)| tool(t, p)),
     );
+    checks.push(llvm());
     checks
 }
 
@@ -363,6 +364,24 @@ fn tool(name: &'static str, package: &str) -> Check {
         name,
         wanted(line.is_some()),
         line.unwrap_or_else(|| "not found".into()),
+        &remedy,
+    )
+}
+
+fn llvm() -> Check {
+    let llc = postern_toolchain::llvm::llc();
+    let remedy = format!(
+        "to compile bitcode and Rust: {}",
+        postern_toolchain::llvm::REMEDY
+    );
+    let found = llc.as_ref().map_or_else(
+        || "not installed".to_owned(),
+        |llc| llc.display().to_string(),
+    );
+    check(
+        "LLVM 23",
+        wanted(llc.is_some_and(|llc| llc.exists())),
+        found,
         &remedy,
     )
 }

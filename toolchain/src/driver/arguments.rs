@@ -388,6 +388,7 @@ fn input(path: &Path, language: Option<&OsString>) -> Input {
         .as_deref()
     {
         Some("assembler") => return Input::Source(Source::Assembly(owned)),
+        Some("ir") => return Input::Source(Source::Bitcode(owned)),
         Some("assembler-with-cpp") => return Input::Source(Source::PreprocessedAssembly(owned)),
         Some(_) => return Input::Source(Source::Text(owned, language.cloned())),
         None => {}
@@ -397,6 +398,7 @@ fn input(path: &Path, language: Option<&OsString>) -> Input {
         Some("S" | "sx") => Input::Source(Source::PreprocessedAssembly(owned)),
         Some("o" | "pto" | "lo" | "obj") => Input::Object(owned),
         Some("a") => Input::Archive(owned),
+        Some("bc" | "ll") => Input::Source(Source::Bitcode(owned)),
         Some("wasm" | "wat") => Input::Source(Source::Wasm(owned)),
         Some(
             "c" | "h" | "i" | "cc" | "cp" | "cxx" | "cpp" | "CPP" | "c++" | "C" | "ii" | "hh"

@@ -162,6 +162,11 @@ impl<'p, 'a> Emitter<'p, 'a> {
         }
     }
 
+    /// The bias of a stack pointer below which nothing is the compiler's.
+    fn free(&mut self, index: usize) -> i64 {
+        self.position(index).bias + self.options.compiler.red_zone()
+    }
+
     /// Moves %r15 so that the bias becomes `bias`.
     fn adjust(&mut self, index: usize, bias: i64) {
         let position = self.position(index);
@@ -325,9 +330,9 @@ impl<'p, 'a> Emitter<'p, 'a> {
                 if strings::loses_flags(stem, repeat)
                     && after.is_some_and(|after| self.flags.live(after))
                 {
-                    let bias = self.position(index).bias;
-                    lines.splice(0..0, flags::keep(bias));
-                    lines.extend(flags::fetch(bias));
+                    let free = self.free(index);
+                    lines.splice(0..0, flags::keep(free));
+                    lines.extend(flags::fetch(free));
                 }
                 for line in lines {
                     self.line(line);
@@ -363,13 +368,13 @@ impl<'p, 'a> Emitter<'p, 'a> {
     fn routine(&mut self, index: usize, name: &str) {
         let after = self.program.next[index];
         let flags = after.is_some_and(|after| self.flags.live(after));
-        let bias = self.position(index).bias;
+        let free = self.free(index);
         if flags {
-            flags::keep(bias).iter().for_each(|line| self.line(line));
+            flags::keep(free).iter().for_each(|line| self.line(line));
         }
         self.line(format!("\tcall\t{name}"));
         if flags {
-            flags::fetch(bias).iter().for_each(|line| self.line(line));
+            flags::fetch(free).iter().for_each(|line| self.line(line));
         }
     }
 
@@ -389,7 +394,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
         let Some(behind) = self.flags.behind(index) else {
             return;
         };
-        for line in flags::fetch(self.position(index).bias) {
+        for line in flags::fetch(self.free(index)) {
             self.line(line);
         }
         self.line(format!("{behind}:"));
@@ -400,7 +405,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
     fn examine(&mut self, index: usize) -> Outcome {
         let (partner, flags) = examine::partner(self.program, &self.flags, index)?;
         self.written = Some(partner);
-        let below = -self.position(index).bias - 16;
+        let below = -self.free(index) - 16;
         self.fresh += 1;
         let label = format!(".Lpostern_x{}", self.fresh);
         let (scratch, upper) = (slot(below).to_string(), slot(below + 8).to_string());
@@ -442,8 +447,7 @@ impl<'p, 'a> Emitter<'p, 'a> {
             self.line(format!("\torl\t%gs:{STACK_MASK_WORD}(,%eiz), {long}"));
             return;
         }
-        let bias = self.position(index).bias;
-        let below = slot(-bias - 16);
+        let below = slot(-self.free(index) - 16);
         self.line(format!("\tmovups\t%xmm15, {below}"));
         self.line("\tmovd\t%r15d, %xmm15");
         self.line(format!("\tpor\t%gs:{STACK_MASK_WORD}(,%eiz), %xmm15"));

@@ -55,7 +55,7 @@ impl Emitter<'_, '_> {
         };
         self.adjust(index, bias);
         if self.flags.handed_on(index) {
-            for line in flags::keep(bias) {
+            for line in flags::keep(self.free(index)) {
                 self.line(line);
             }
         }
