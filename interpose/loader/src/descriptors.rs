@@ -1,5 +1,5 @@
-//! Descriptors of the loader's own, and of the agent's, which the next program of this process needs: programs that
-//! close all they do not know find these not there.
+//! Descriptors of the loader's own, and of the agent's, which the next program of this process
+//! needs: programs that close all they do not know find these not there.
 
 use crate::agent::places;
 use crate::calls;
