@@ -3,6 +3,7 @@
 mod agents;
 mod debian;
 mod enforce;
+mod netstack;
 mod probe;
 mod sites;
 mod support;
