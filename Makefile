@@ -10,7 +10,7 @@ N ?= 1000
 PROCESSORS ?= 2
 BIN := target/release/postern
 
-.PHONY: all build demo test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench setup-aegis aegis aegis-demo aegis-test aegis-bench aegis-gdb setup-exos setup-exos-nfs setup-nginx exos exos-web-bench exos-demo exos-test exos-bench conformance-exos programs clean
+.PHONY: all build demo netstack test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench setup-aegis aegis aegis-demo aegis-test aegis-bench aegis-gdb setup-exos setup-exos-nfs setup-nginx exos exos-web-bench exos-demo exos-test exos-bench conformance-exos programs clean
 
 all: build
 
@@ -34,6 +34,12 @@ lint:
 	cd kernel/aegis && $(CARGO) fmt --all --check && $(CARGO) clippy --release --quiet -- -D warnings
 	cd kernel/exos && $(CARGO) fmt --all --check && $(CARGO) clippy --release --quiet -- -D warnings
 	cd interpose/loader && $(CARGO) fmt --check && $(CARGO) clippy --release --quiet -- -D warnings
+	cd interpose/netstack && $(CARGO) fmt --check && $(CARGO) clippy --release --quiet --all-targets -- -D warnings
+
+# The network stack of the guide, an agent.
+netstack: build
+	mkdir -p build
+	POSTERN=$(CURDIR)/$(BIN) interpose/netstack/build.sh build/netstack.px
 
 setup-bench:
 	@scripts/setup.sh gcc g++ make binutils clang lld tcc wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev libpcap-dev tcpdump nftables iproute2 wrk nginx

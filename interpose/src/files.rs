@@ -3,7 +3,7 @@
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::fcntl_dupfd_cloexec;
 use std::io::Write;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Numbers from here on are asked for, so that programs find the low ones free.
 const HIGH: i32 = 900;
@@ -15,6 +15,17 @@ static LOADER: &[u8] = include_bytes!(env!("POSTERN_LOADER"));
 pub fn high(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
     let high = fcntl_dupfd_cloexec(file, HIGH).or_else(|_| fcntl_dupfd_cloexec(file, 3))?;
     Ok(high)
+}
+
+/// Two ends of a socket for messages, the first by a high number.
+pub fn pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
+    let (one, other) = rustix::net::socketpair(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::SEQPACKET,
+        rustix::net::SocketFlags::CLOEXEC,
+        None,
+    )?;
+    Ok((high(one.as_fd())?, other))
 }
 
 /// A file of these bytes, which nobody changes.

@@ -3,6 +3,7 @@
 use crate::trusted::landlock::Executable;
 use crate::watch::Watch;
 use crate::{enforce, files, trusted};
+use postern_image::{ImageFile, ImageTables};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -10,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -78,6 +79,9 @@ pub struct Interposer {
 /// agent say its last words.
 const BY_PATH: i32 = -1;
 const LAST_WORDS: i32 = -2;
+const KEEP: i32 = -3;
+/// The function that an agent's keeper runs.
+const KEEPER: &str = "pt_agent_keep";
 
 /// The status of a program whose agent has failed: 125.
 const FAILED: i32 = 125 << 8;
@@ -90,6 +94,8 @@ struct Tree {
     agent: OwnedFd,
     window: OwnedFd,
     output: OwnedFd,
+    /// Both ends of what the tree and its keeper have in common.
+    keeper: Option<(OwnedFd, OwnedFd)>,
 }
 
 fn system(what: &'static str) -> impl Fn(std::io::Error) -> InterposeError {
@@ -181,7 +187,7 @@ impl Interposer {
         if self.enforces {
             return self.supervise(&path, program, arguments);
         }
-        let tree = self.tree()?;
+        let mut tree = self.tree()?;
         let (mut ends, alive) = std::io::pipe().map_err(system("make a pipe"))?;
         // The other number is closed, or the end would never come.
         let alive = {
@@ -193,6 +199,7 @@ impl Interposer {
         let mut child = command.spawn().map_err(system("start the loader"))?;
         drop(command);
         drop(alive);
+        let keeper = tree.keep().map_err(system("start the loader"))?;
         let shared = |file: &OwnedFd| file.try_clone().map_err(system("watch the agent"));
         let watch = Watch::new(shared(&tree.window)?, shared(&tree.output)?);
         let deadline = self.deadline.unwrap_or(DEADLINE);
@@ -204,6 +211,9 @@ impl Interposer {
             };
             // The last process that has the other end closes it.
             let _ = ends.read(&mut [0]);
+            if let Some(mut keeper) = keeper {
+                keeper.wait().map_err(system("wait for the keeper"))?;
+            }
             let mut last = tree.command(LAST_WORDS, None, OsStr::new(""));
             last.status().map_err(system("start the loader"))?;
             Ok(status)
@@ -275,7 +285,14 @@ impl Interposer {
             file.and_then(|file| files::high(file.as_fd()))
                 .map_err(&made)
         };
+        let keeps = ImageFile::parse(&bytes)
+            .is_ok_and(|image| ImageTables::from(&image).export(KEEPER).is_some());
+        let keeper = match keeps {
+            true => Some(files::pair().map_err(&made)?),
+            false => None,
+        };
         Ok(Tree {
+            keeper,
             loader: high(files::loader())?,
             agent: high(files::fixed("postern-agent-image", &bytes))?,
             window: high(Ok(window))?,
@@ -288,16 +305,32 @@ impl Tree {
     /// A loader that is told to load this.
     fn command(&self, what: i32, alive: Option<&OwnedFd>, path: &OsStr) -> Command {
         let number = |file: &OwnedFd| file.as_raw_fd();
+        let keeper = self.keeper.as_ref().map_or(-1, |(tree, _)| number(tree));
         let numbers = [&self.loader, &self.agent, &self.window, &self.output].map(number);
         let [loader, agent, window, output] = numbers;
         let alive = alive.map_or(-1, number);
         let mut told: OsString =
-            format!("{loader},{agent},{window},{output},{alive},{what},").into();
+            format!("{loader},{agent},{window},{output},{alive},{keeper},{what},").into();
         told.push(path);
         let mut command = Command::new(format!("/proc/self/fd/{loader}"));
         command.env(VARIABLE, told);
-        trusted::give(&mut command, numbers.into_iter().chain([alive]).collect());
+        trusted::give(
+            &mut command,
+            numbers.into_iter().chain([alive, keeper]).collect(),
+        );
         command
+    }
+
+    /// Starts the keeper, if the agent has one: a loader whose standard input is the other end.
+    /// When all processes of the tree have ended, that has an end, and so has the keeper.
+    fn keep(&mut self) -> std::io::Result<Option<Child>> {
+        let Some((tree, other)) = self.keeper.take() else {
+            return Ok(None);
+        };
+        drop(tree);
+        let mut command = self.command(KEEP, None, OsStr::new(""));
+        command.stdin(other);
+        command.spawn().map(Some)
     }
 }
 

@@ -1,38 +1,39 @@
-//! Descriptors of the loader's own, which the next program of this process needs: programs that
-//! close all they do not know find these not there.
+//! Descriptors of the loader's own, and of the agent's, which the next program of this process
+//! needs: programs that close all they do not know find these not there.
 
+use crate::agent::places;
 use crate::calls;
 use crate::start;
 use crate::stubs::Kind;
 use crate::system::{self, error, number};
 use crate::trap::Call;
+use alloc::vec::Vec;
 
-/// The numbers, in order.
-fn own() -> [u64; 5] {
+/// The numbers of the loader's, and of those that are the agent's.
+fn all() -> impl Iterator<Item = i32> {
     let told = start::told();
-    let mut all = [
+    let loaders = [
         told.loader,
         told.agent,
         told.window,
         told.output,
         told.alive,
-    ]
-    .map(|n| n as u64);
+        told.keeper,
+    ];
+    let all = loaders.into_iter().chain(places::kept());
+    all.filter(|number| *number >= 0)
+}
+
+/// The numbers, in order.
+fn own() -> Vec<u64> {
+    let mut all: Vec<u64> = all().map(|number| number as u64).collect();
     all.sort_unstable();
     all
 }
 
 /// Whether a word names one of them.
 pub fn is_own(number: u64) -> bool {
-    let told = start::told();
-    let all = [
-        told.loader,
-        told.agent,
-        told.window,
-        told.output,
-        told.alive,
-    ];
-    number as i32 >= 0 && all.contains(&(number as i32))
+    all().any(|own| own == number as i32)
 }
 
 /// The calls `close`, `dup2` and `dup3`, whose word with this index is a descriptor that is closed.

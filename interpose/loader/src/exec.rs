@@ -348,8 +348,8 @@ fn fill(
     let written = text.bytes(VARIABLE).is_some()
         && write!(
             text,
-            "{},{},{},{},{},{},",
-            own.loader, own.agent, own.window, own.output, own.alive, program.file
+            "{},{},{},{},{},{},{},",
+            own.loader, own.agent, own.window, own.output, own.alive, own.keeper, program.file
         )
         .is_ok()
         && text.bytes(&path[..length]).is_some();

@@ -39,14 +39,18 @@ pub struct Told {
     pub output: i32,
     /// Open for as long as a process of the tree lives.
     pub alive: i32,
+    /// The tree's end of what it has in common with its keeper, if there is one.
+    pub keeper: i32,
 }
 
 /// Instead of an open file: the program is found by its path.
 const BY_PATH: i32 = -1;
 /// No program: the agent says its last words.
 const LAST_WORDS: i32 = -2;
+/// No program: the agent keeps what goes on without calls, once the tree has begun.
+const KEEP: i32 = -3;
 
-static TOLD: [AtomicI32; 5] = [const { AtomicI32::new(-1) }; 5];
+static TOLD: [AtomicI32; 6] = [const { AtomicI32::new(-1) }; 6];
 /// Where the program's path is.
 static PATH: AtomicU64 = AtomicU64::new(0);
 /// Where its path without links is, and how long.
@@ -54,13 +58,15 @@ static LINK: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// What this one was told.
 pub fn told() -> Told {
-    let [loader, agent, window, output, alive] = [0, 1, 2, 3, 4].map(|at| TOLD[at].load(SeqCst));
+    let [loader, agent, window, output, alive, keeper] =
+        [0, 1, 2, 3, 4, 5].map(|at| TOLD[at].load(SeqCst));
     Told {
         loader,
         agent,
         window,
         output,
         alive,
+        keeper,
     }
 }
 
@@ -184,6 +190,9 @@ extern "C" fn first(stack: u64) -> ! {
     if !faults::begin() {
         system::give_up(127, &[b"there is no memory for the loader"]);
     }
+    if file == KEEP && !has_begun() {
+        system::end(0);
+    }
     if let Err(why) = agent_of(agent, window) {
         system::give_up(125, &[b"the agent: ", why.as_bytes()]);
     }
@@ -200,6 +209,13 @@ extern "C" fn first(stack: u64) -> ! {
             system::write(told().output, words.as_bytes());
         }
         system::end(0);
+    }
+    if file == KEEP {
+        domain::keep();
+        system::end(0);
+    }
+    if let Err(why) = domain::program() {
+        system::give_up(125, &[b"the agent: ", why.as_bytes()]);
     }
     let vectors = domain::agent().and_then(|agent| agent.uses_vectors());
     if let Some(vectors) = vectors.filter(|_| !places::is_wanted(places::SLOW)) {
@@ -267,6 +283,20 @@ extern "C" fn first(stack: u64) -> ! {
             entry = in(reg) entry,
             options(noreturn),
         )
+    }
+}
+
+/// Waits until the tree's first process says something to its keeper, whose standard input is the
+/// other end; false if the tree has ended. No signal but those of faults ends a keeper.
+fn has_begun() -> bool {
+    const RECVFROM: u64 = 45;
+    const PEEK: u64 = 2;
+    let (blocked, mut byte) = (!faults::BITS, 0u8);
+    // SAFETY: the kernel reads a mask, and writes at most one byte.
+    unsafe {
+        let mask = &raw const blocked as u64;
+        system::call(number::RT_SIGPROCMASK, [0, mask, 0, 8, 0, 0]);
+        system::call(RECVFROM, [0, &raw mut byte as u64, 1, PEEK, 0, 0]) > 0
     }
 }
 

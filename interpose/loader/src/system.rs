@@ -245,6 +245,25 @@ pub fn read_program(at: u64, to: &mut [u8]) -> bool {
     }
 }
 
+/// The same, to an address.
+///
+/// # Safety
+/// The bytes there are the caller's to be written.
+pub unsafe fn read_program_at(at: u64, to: u64, bytes: usize) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { copy(number::PROCESS_VM_READV, to, at, bytes) }
+}
+
+/// Copies from an address into the program's memory.
+///
+/// # Safety
+/// The bytes there are the caller's to be read.
+pub unsafe fn write_program_at(at: u64, from: u64, bytes: usize) -> bool {
+    // SAFETY: the caller's promise; the kernel writes where the program's own call would have it
+    // write.
+    unsafe { copy(number::PROCESS_VM_WRITEV, from, at, bytes) }
+}
+
 /// Copies into the program's memory. False if not all of it may be written.
 pub fn write_program(at: u64, from: &[u8]) -> bool {
     // SAFETY: the kernel reads the slice, and writes where the program's own call would have it

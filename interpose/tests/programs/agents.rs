@@ -396,3 +396,12 @@ fn what_came_of_a_call_is_seen_behind_it() {
         ["56", "57", "58", "435"].contains(&words[1]) && words[2] == "0"
     }));
 }
+
+#[test]
+fn a_keeper_goes_on_beside_the_tree() {
+    // The shell that the tests begin with, this one, and /bin/true: the first tells twice.
+    let words = ["sh", "-c", "(/bin/true); exec /bin/true"];
+    let (seen, said) = under("kept", &[], &words);
+    assert_eq!(seen.status, Some(0));
+    assert_eq!(said, "told 5 times\n");
+}

@@ -4,6 +4,7 @@ mod agents;
 mod attacks;
 mod debian;
 mod enforce;
+mod netstack;
 mod probe;
 mod sites;
 mod support;

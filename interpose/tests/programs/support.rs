@@ -26,7 +26,7 @@ pub fn agent(name: &str) -> PathBuf {
     if !built.contains(&path) {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let sources = match name {
-            "faulty" | "families" | "refuses-to-say" | "seen" | "wrong" => {
+            "faulty" | "families" | "kept" | "refuses-to-say" | "seen" | "wrong" => {
                 here.join("tests/programs")
             }
             _ => here.join("../examples/agents"),

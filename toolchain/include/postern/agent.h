@@ -36,6 +36,15 @@ POSTERN_EXPORT void pt_agent_after(struct pt_call *call);
 POSTERN_EXPORT void pt_agent_begin(void);
 POSTERN_EXPORT void pt_agent_end(void);
 
+/* Called before the first call of each program that is executed, if the agent has it: what it has
+ * mapped is not there any more. */
+POSTERN_EXPORT void pt_agent_program(void);
+
+/* Called in a process of its own beside the tree, the keeper, if the agent has it: for what goes on
+ * without calls. The keeper's standard input is the other end of pt_keeper(). It is called once
+ * the tree has written something there, and is to return when that has an end: then the tree has. */
+POSTERN_EXPORT void pt_agent_keep(void);
+
 /* Copies from the program's memory, or to it, at most 1 MiB: 0, or -EFAULT if not all of it is
  * there, -EINVAL if it is too much. */
 POSTERN_IMPORT int pt_program_read(unsigned long from, void *to, unsigned bytes);
@@ -107,6 +116,18 @@ static inline void pt_unlock(struct pt_lock *lock)
  * program can; those that make or end processes and threads are refused with -EPERM. Addresses are
  * the process's: pt_address says where something of the agent's is. Signals wait until it is over. */
 POSTERN_IMPORT long pt_syscall(const struct pt_call *call);
+
+/* The same, for a call that does not wait: signals need not be blocked for it, which is two calls
+ * fewer. */
+POSTERN_IMPORT long pt_syscall_now(const struct pt_call *call);
 POSTERN_IMPORT unsigned long pt_address(const void *of);
+
+/* In the tree, the descriptor of a socket for messages (SOCK_SEQPACKET) to the keeper; -1 if there
+ * is none. */
+POSTERN_IMPORT int pt_keeper(void);
+
+/* A descriptor is the agent's own from now on, in this process and its children: programs that
+ * close it, or all that they do not know, find it not there. 0, or -EINVAL if there are eight. */
+POSTERN_IMPORT int pt_keep(unsigned descriptor);
 
 #endif

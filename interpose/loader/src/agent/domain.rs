@@ -113,8 +113,14 @@ pub fn begin(bytes: &[u8], file: i32) -> Result<(), String> {
     let agent: &Agent = alloc::boxed::Box::leak(agent);
     AGENT.store(core::ptr::from_ref(agent).cast_mut(), SeqCst);
     agent.seat(ThreadBlock::mine())?;
-    if let Some(last) = tables.export(LAST) {
-        LAST_WORDS.store(last.offset, SeqCst);
+    for (name, place) in [
+        (LAST, &LAST_WORDS),
+        (PROGRAM, &PROGRAM_BEGINS),
+        (KEEP, &KEEPER),
+    ] {
+        if let Some(function) = tables.export(name) {
+            place.store(function.offset, SeqCst);
+        }
     }
     for name in ["__postern_init", FIRST] {
         if let Some(first) = tables.export(name).filter(|_| fresh)
@@ -127,14 +133,37 @@ pub fn begin(bytes: &[u8], file: i32) -> Result<(), String> {
 }
 
 /// Functions without arguments that agents may have: called once, before the first call of the
-/// tree's, and when its last process has ended.
+/// tree's, and when its last process has ended; before the first call of each program; and in a
+/// process beside the tree.
 const FIRST: &str = "pt_agent_begin";
 const LAST: &str = "pt_agent_end";
+const PROGRAM: &str = "pt_agent_program";
+const KEEP: &str = "pt_agent_keep";
 static LAST_WORDS: AtomicU32 = AtomicU32::new(0);
+static PROGRAM_BEGINS: AtomicU32 = AtomicU32::new(0);
+static KEEPER: AtomicU32 = AtomicU32::new(0);
+
+/// A program begins.
+pub fn program() -> Result<(), String> {
+    let offset = PROGRAM_BEGINS.load(SeqCst);
+    match agent().filter(|_| offset != 0) {
+        Some(agent) if !agent.run(offset) => Err(engine::why()),
+        _ => Ok(()),
+    }
+}
+
+/// What goes on without calls, until the tree has ended.
+pub fn keep() {
+    run_or_tell(&KEEPER);
+}
 
 /// The tree has ended: the agent may say something about it.
 pub fn last_words() {
-    let offset = LAST_WORDS.load(SeqCst);
+    run_or_tell(&LAST_WORDS);
+}
+
+fn run_or_tell(function: &AtomicU32) {
+    let offset = function.load(SeqCst);
     if let Some(agent) = agent().filter(|_| offset != 0)
         && !agent.run(offset)
     {

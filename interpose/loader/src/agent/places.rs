@@ -61,6 +61,24 @@ pub const STOPPED: usize = 1027;
 /// Threads that ended in the agent.
 pub const ENDED: usize = 1028;
 
+/// Descriptors that are the agent's in all processes: their numbers and one more.
+const KEPT: core::ops::Range<usize> = 1028..1036;
+
+/// A descriptor is the agent's from now on: no program of the tree closes it. False if it has too
+/// many.
+pub fn keep(file: u32) -> bool {
+    let mut free = KEPT.filter(|place| {
+        let taken = word(*place).compare_exchange(0, file + 1, SeqCst, SeqCst);
+        taken.is_ok()
+    });
+    free.next().is_some()
+}
+
+/// Those that are.
+pub fn kept() -> impl Iterator<Item = i32> {
+    KEPT.map(|place| word(place).load(SeqCst) as i32 - 1)
+}
+
 /// Whether something is wanted.
 pub fn is_wanted(bit: u32) -> bool {
     word(WANTED).load(SeqCst) & bit != 0

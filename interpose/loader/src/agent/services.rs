@@ -22,12 +22,26 @@ pub const STACK: usize = 32 << 10;
 /// Bytes that one call copies, at most.
 const MOST: u32 = 1 << 20;
 
+/// Whether these bytes of the window are ones that the agent may write.
+fn is_written(agent: &domain::Agent, offset: u32, bytes: u32) -> bool {
+    let last = u64::from(offset) + u64::from(bytes.max(1)) - 1;
+    let window = agent.window();
+    let pages = u64::from(offset) >> 12..=last >> 12;
+    pages.clone().count() as u64 <= u64::from(MOST >> 12) + 1
+        && pages
+            .map(|page| (page << 12).max(u64::from(offset)))
+            .all(|at| u32::try_from(at).is_ok_and(|at| window.right(at) == Right::Write))
+}
+
 extern "C" fn read(from: u64, to: u32, bytes: u32) -> i32 {
     let Some(agent) = domain::agent().filter(|_| bytes <= MOST) else {
         return system::error::EINVAL as i32;
     };
-    let mut copy = vec![0; bytes as usize];
-    match system::read_program(from, &mut copy) && agent.window().write(to, &copy) {
+    if !is_written(agent, to, bytes) {
+        return system::error::EFAULT as i32;
+    }
+    // SAFETY: pages of the window that the agent writes; no reference is made of windows.
+    match unsafe { system::read_program_at(from, address(to), bytes as usize) } {
         true => 0,
         false => system::error::EFAULT as i32,
     }
@@ -37,6 +51,13 @@ extern "C" fn write(to: u64, from: u32, bytes: u32) -> i32 {
     let Some(agent) = domain::agent().filter(|_| bytes <= MOST) else {
         return system::error::EINVAL as i32;
     };
+    if is_written(agent, from, bytes) {
+        // SAFETY: as above.
+        return match unsafe { system::write_program_at(to, address(from), bytes as usize) } {
+            true => 0,
+            false => system::error::EFAULT as i32,
+        };
+    }
     let mut copy = vec![0; bytes as usize];
     match agent.window().read(from, &mut copy) && system::write_program(to, &copy) {
         true => 0,
@@ -67,6 +88,17 @@ extern "C" fn argument(number: u32, to: u32, room: u32) -> i32 {
 
 /// The agent's own system call; addresses are the process's.
 extern "C" fn call(record: u32) -> i64 {
+    // Also where the call it is asked about did not come by a signal, whose handler blocks them.
+    let quick = Block::mine().call.inside.load(SeqCst) != 0;
+    make(record, quick)
+}
+
+/// The same, of one that does not wait: signals need not be blocked for it.
+extern "C" fn call_now(record: u32) -> i64 {
+    make(record, false)
+}
+
+fn make(record: u32, blocks: bool) -> i64 {
     let Some(agent) = domain::agent() else {
         return system::error::EINVAL;
     };
@@ -85,14 +117,12 @@ extern "C" fn call(record: u32) -> i64 {
     if makes.contains(&number) || ends.contains(&number) {
         return system::error::EPERM;
     }
-    // Also where the call it is asked about did not come by a signal, whose handler blocks them.
-    let quick = Block::mine().call.inside.load(SeqCst) != 0;
     let (all, mut mask) = (!SIGSYS_BIT, 0u64);
     // SAFETY: agents may make any call that their program may, and a program that makes it does
     // what it does; the ones that would return elsewhere are refused.
     unsafe {
         let set = |new: u64, old: u64| {
-            if quick {
+            if blocks {
                 system::call(number::RT_SIGPROCMASK, [2, new, old, 8, 0, 0]);
             }
         };
@@ -106,6 +136,18 @@ extern "C" fn call(record: u32) -> i64 {
 
 extern "C" fn address(of: u32) -> u64 {
     domain::agent().map_or(0, |agent| agent.window().base() + u64::from(of))
+}
+
+/// The tree's end of what it has in common with its keeper.
+extern "C" fn keeper() -> i32 {
+    start::told().keeper
+}
+
+extern "C" fn keep(file: u32) -> i32 {
+    match file < i32::MAX as u32 && places::keep(file) {
+        true => 0,
+        false => system::error::EINVAL as i32,
+    }
 }
 
 extern "C" fn thread() -> u32 {
@@ -257,6 +299,9 @@ pub fn find(name: &str) -> Option<(Callee, Option<Type>)> {
         "pt_print" => of(print as *const c_void, &[Pointer, U32], None),
         "pt_argument" => of(argument as *const c_void, &[U32, Pointer, U32], Some(I32)),
         "pt_syscall" => of(call as *const c_void, &[Pointer], Some(Type::I64)),
+        "pt_syscall_now" => of(call_now as *const c_void, &[Pointer], Some(Type::I64)),
+        "pt_keeper" => of(keeper as *const c_void, &[], Some(I32)),
+        "pt_keep" => of(keep as *const c_void, &[U32], Some(I32)),
         "pt_address" => of(address as *const c_void, &[Pointer], Some(U64)),
         "pt_thread" => of(thread as *const c_void, &[], Some(U32)),
         "pt_thread_lives" => of(lives as *const c_void, &[U32], Some(I32)),
