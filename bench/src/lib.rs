@@ -6,8 +6,10 @@
 #![deny(unsafe_code)]
 
 mod anchors;
+mod client;
 mod ecode;
 mod filter;
+mod interposed;
 mod load;
 mod memory;
 mod pages;
@@ -88,6 +90,15 @@ pub const GROUPS: &[Group] = &[
             "pages",
             "a program of several servers: FastCGI, their own domains, one domain",
             pages::figures,
+        )
+    },
+    Group {
+        possible: interposed::possible,
+        draw: interposed::charts,
+        ..Group::new(
+            "interposed",
+            "a web server, a build and interpreters under an agent, beside tracers",
+            interposed::figures,
         )
     },
     Group::new(

@@ -3,6 +3,7 @@
 //! one domain that both have. For each form connections are begun at fixed rates, and then requests
 //! made as fast as answers come.
 
+use crate::client::{self, Found, Load};
 use crate::serve::{Ending, busy_time, postern, serve};
 use postern_figures::Measured;
 use postern_figures::figure::Figure;
@@ -10,9 +11,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The forms: the first part of the path, too.
 const FORMS: [&str; 3] = ["fastcgi", "own", "shared"];
@@ -25,8 +24,6 @@ const CONTINUOUS: [(&str, Load); 2] =
 /// How long one load is kept in one turn.
 const TURN: Duration = Duration::from_millis(500);
 const TURNS: usize = 3;
-/// Threads that connect: so many connections at once at most.
-const CLIENTS: usize = 16;
 const SERVERS: usize = 2;
 /// Read and transformed at each request.
 const PATH: &str = "autumn?fresh";
@@ -201,73 +198,18 @@ fn share(site: &Path) -> Result<Ending, String> {
     }
 }
 
-/// What a load found.
-struct Found {
-    times: Vec<Duration>,
-    spent: Duration,
-}
-
-/// How requests follow each other.
-#[derive(Clone, Copy)]
-enum Load {
-    /// By a connection each, so many in a second.
-    Rate(u64),
-    /// By a connection each, one behind the other by each client.
-    Connections,
-    /// The same by one connection of each client.
-    Kept,
-}
-
-/// Requests for one turn, to all servers in turns. Times count from the moment at which one was
-/// due.
+/// Requests for one turn, to all servers in turns.
 fn load(ports: &[u16], form: &str, how: Load) -> Result<Found, String> {
-    let next = AtomicU64::new(0);
-    let failed = Mutex::new(None);
-    let begin = Instant::now();
-    let one = |client: usize| {
-        let mut times = Vec::new();
-        let mut kept = None;
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            let due = match how {
-                Load::Rate(rate) => begin + Duration::from_secs_f64(number as f64 / rate as f64),
-                Load::Connections | Load::Kept => Instant::now(),
-            };
-            if due >= begin + TURN {
-                return times;
+    let found = client::load(how, TURN, |request, kept| {
+        let page = match how {
+            Load::Kept => ask_again(ports[request.client % ports.len()], form, kept),
+            Load::Rate(_) | Load::Connections => {
+                ask(ports[request.number as usize % ports.len()], form)
             }
-            std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            let asked = match how {
-                Load::Kept => ask_again(ports[client % ports.len()], form, &mut kept),
-                Load::Rate(_) | Load::Connections => {
-                    ask(ports[number as usize % ports.len()], form)
-                }
-            };
-            match asked {
-                Ok(_) => times.push(due.elapsed()),
-                Err(error) => {
-                    let mut failed = failed.lock().unwrap_or_else(|e| e.into_inner());
-                    *failed = Some(format!("{form}: {error}"));
-                    return times;
-                }
-            }
-        }
-    };
-    let one = &one;
-    let times = std::thread::scope(|scope| {
-        let clients: Vec<_> = (0..CLIENTS)
-            .map(|client| scope.spawn(move || one(client)))
-            .collect();
-        let found = clients
-            .into_iter()
-            .map(|client| client.join().unwrap_or_default());
-        found.flatten().collect()
+        };
+        page.map(drop)
     });
-    let spent = begin.elapsed();
-    match failed.into_inner().unwrap_or_else(|e| e.into_inner()) {
-        Some(error) => Err(error),
-        None => Ok(Found { times, spent }),
-    }
+    found.map_err(|error| format!("{form}: {error}"))
 }
 
 fn connect(port: u16) -> std::io::Result<TcpStream> {

@@ -57,7 +57,8 @@ impl Drop for Ending {
     }
 }
 
-fn here(command: &str) -> bool {
+/// Whether there is such a command, which says its version.
+pub fn here(command: &str) -> bool {
     let asked = Command::new(command)
         .arg("-v")
         .stdout(Stdio::null())
@@ -341,7 +342,7 @@ fn ask(port: u16, path: &str) -> std::io::Result<String> {
 }
 
 /// Requests in a second, and in all.
-fn wrk(url: &str) -> Result<(f64, f64), String> {
+pub fn wrk(url: &str) -> Result<(f64, f64), String> {
     let mut command = Command::new("wrk");
     command.args(["-t1", &format!("-c{CONNECTIONS}"), "-d1s", url]);
     let output = command.output().map_err(|e| e.to_string())?;
@@ -382,6 +383,17 @@ pub fn busy_time(process: &Ending) -> Result<f64, String> {
 }
 
 fn processor_time_of(id: &str) -> Result<f64, String> {
+    times_of(id, [11, 12])
+}
+
+/// What the processes that this one has started and waited for have had of processors, with theirs.
+pub fn children_time() -> Result<f64, String> {
+    times_of("self", [13, 14])
+}
+
+/// The sum of two fields of a process, of user and of system time, in seconds; fields are counted
+/// from the one behind the parenthesis.
+fn times_of(id: &str, places: [usize; 2]) -> Result<f64, String> {
     let path = format!("/proc/{id}/stat");
     let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
     let fields: Vec<&str> = text
@@ -391,8 +403,7 @@ fn processor_time_of(id: &str) -> Result<f64, String> {
         .split_whitespace()
         .collect();
     let ticks = |place: usize| fields.get(place)?.parse::<f64>().ok();
-    // User and system time are fields 14 and 15 of all, of which two stand before the parenthesis.
-    match (ticks(11), ticks(12)) {
+    match (ticks(places[0]), ticks(places[1])) {
         (Some(user), Some(system)) => Ok((user + system) / 100.0),
         _ => Err("the system does not tell the server's time".to_owned()),
     }

@@ -41,13 +41,15 @@ pub struct Chart {
 
 const SIZE: (u32, u32) = (760, 420);
 /// Colours that those who see no red or no green tell apart.
-const COLOURS: [RGBColor; 6] = [
+const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(213, 94, 0),
     RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+    RGBColor(150, 150, 150),
 ];
 /// Half of the smallest place on the axis that is not 0.
 const ZERO: f64 = 0.5;

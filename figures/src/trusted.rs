@@ -7,9 +7,11 @@
 #![allow(unsafe_code)]
 
 pub mod cycle;
+pub mod dispatch;
 pub mod library;
 pub mod memory;
 pub mod notice;
 pub mod pages;
 pub mod process;
 pub mod signal;
+pub mod tracing;

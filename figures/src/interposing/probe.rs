@@ -1,12 +1,13 @@
 //! Programs that time a system call of their own: whole ELF files, without a library, so that
 //! nothing else is measured, and that nobody has to build.
 
+use crate::trusted::dispatch::Call;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Calls in a round, and rounds, of which the fastest counts.
-const CALLS: u32 = 2_000;
-const ROUNDS: u32 = 60;
+pub const CALLS: u32 = 200;
+pub const ROUNDS: u32 = 400;
 /// Where the file is mapped.
 const BASE: u64 = 0x40_0000;
 /// Bytes of the file's header and of its one segment's.
@@ -14,30 +15,33 @@ const HEAD: u64 = 64 + 56;
 
 /// Which call is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Probe {
-    /// `getppid`
-    Nothing,
-    /// `read` of one byte from `/dev/zero`.
-    Read,
-}
+pub struct Probe(pub Call);
 
 impl Probe {
     /// All of them.
-    pub const ALL: [Probe; 2] = [Probe::Nothing, Probe::Read];
+    pub const ALL: [Probe; 3] = [Probe(Call::Nothing), Probe(Call::Read), Probe(Call::Open)];
 
     /// In the names of figures.
     pub fn name(self) -> &'static str {
-        match self {
-            Probe::Nothing => "getppid",
-            Probe::Read => "read",
+        match self.0 {
+            Call::Nothing => "getppid",
+            Call::Read => "read",
+            Call::Open => "open",
         }
     }
 
-    fn number(self) -> u32 {
-        match self {
-            Probe::Nothing => 110,
-            Probe::Read => 0,
+    /// What a row says is measured.
+    pub fn about(self) -> &'static str {
+        match self.0 {
+            Call::Nothing => "a call of getppid",
+            Call::Read => "a read of one byte",
+            Call::Open => "an open and its close",
         }
+    }
+
+    /// Whether its calls come by rewritten places: paths may be the loader's.
+    pub fn is_rewritten(self) -> bool {
+        self.0 != Call::Open
     }
 
     /// The program's file in a folder.
@@ -96,12 +100,18 @@ impl Probe {
     fn code(self) -> Vec<u8> {
         let mut code = Vec::new();
         let word = |first: &[u8], value: u32| [first, &value.to_le_bytes()].concat();
-        // sub $256, %rsp; mov %rsp, %rbp; open("/dev/zero\0…"); mov %eax, %ebx
+        let mut paths = Vec::new();
+        // lea path(%rip), %rdi; xor %esi, %esi; mov $2, %eax; syscall
+        let mut open = |code: &mut Vec<u8>| {
+            code.extend([0x48, 0x8d, 0x3d]);
+            paths.push(code.len());
+            code.extend([0; 4]);
+            code.extend([0x31, 0xf6, 0xb8, 2, 0, 0, 0, 0x0f, 0x05]);
+        };
+        // sub $256, %rsp; mov %rsp, %rbp; open("/dev/zero"); mov %eax, %ebx
         code.extend([0x48, 0x81, 0xec, 0, 1, 0, 0, 0x48, 0x89, 0xe5]);
-        code.extend([0x48, 0x8d, 0x3d]);
-        let path = code.len();
-        code.extend([0; 4]);
-        code.extend([0x31, 0xf6, 0xb8, 2, 0, 0, 0, 0x0f, 0x05, 0x89, 0xc3]);
+        open(&mut code);
+        code.extend([0x89, 0xc3]);
         // mov $-1, %r12; mov $ROUNDS, %r13d
         code.extend([0x49, 0xc7, 0xc4, 0xff, 0xff, 0xff, 0xff]);
         code.extend(word(&[0x41, 0xbd], ROUNDS));
@@ -113,9 +123,20 @@ impl Probe {
         code.extend([0x49, 0x89, 0xc6]);
         code.extend(word(&[0x41, 0xbf], CALLS));
         let call = code.len();
-        // mov %ebx, %edi; mov %rbp, %rsi; mov $1, %edx; mov $number, %eax; syscall; dec %r15d
-        code.extend([0x89, 0xdf, 0x48, 0x89, 0xee, 0xba, 1, 0, 0, 0]);
-        code.extend(word(&[0xb8], self.number()));
+        // mov %ebx, %edi; mov %rbp, %rsi; mov $1, %edx
+        const ONE_BYTE: [u8; 10] = [0x89, 0xdf, 0x48, 0x89, 0xee, 0xba, 1, 0, 0, 0];
+        match self.0 {
+            // mov $110, %eax
+            Call::Nothing => code.extend([0xb8, 110, 0, 0, 0]),
+            // …; mov $0, %eax: an instruction in whose place a jump fits
+            Call::Read => code.extend(ONE_BYTE.into_iter().chain([0xb8, 0, 0, 0, 0])),
+            // open("/dev/zero"); mov %eax, %edi; mov $3, %eax
+            Call::Open => {
+                open(&mut code);
+                code.extend([0x89, 0xc7, 0xb8, 3, 0, 0, 0]);
+            }
+        }
+        // syscall; dec %r15d
         code.extend([0x0f, 0x05, 0x41, 0xff, 0xcf]);
         let back = |code: &[u8], to: usize| (to as i32 - code.len() as i32 - 6).cast_unsigned();
         code.extend(word(&[0x0f, 0x85], back(&code, call)));
@@ -131,8 +152,10 @@ impl Probe {
         code.extend([
             0xb8, 1, 0, 0, 0, 0x0f, 0x05, 0x31, 0xff, 0xb8, 60, 0, 0, 0, 0x0f, 0x05,
         ]);
-        let distance = (code.len() - path - 4) as u32;
-        code[path..path + 4].copy_from_slice(&distance.to_le_bytes());
+        for path in paths {
+            let distance = (code.len() - path - 4) as u32;
+            code[path..path + 4].copy_from_slice(&distance.to_le_bytes());
+        }
         code.extend(*b"/dev/zero\0");
         code
     }

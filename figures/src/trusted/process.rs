@@ -160,6 +160,11 @@ impl Child {
 }
 
 impl Child {
+    /// Its number.
+    pub fn id(&self) -> i32 {
+        self.0
+    }
+
     /// Makes it a real-time process (`SCHED_FIFO`) that the kernel kills when it has computed for
     /// `seconds` without waiting; whether that is allowed here.
     pub fn make_real_time(&self, priority: i32, seconds: u64) -> bool {

@@ -102,7 +102,8 @@ pub fn is_special(number: u64, [a, b, _, d, e, f]: [u64; 6]) -> bool {
         | number::ARCH_PRCTL
         | number::SECCOMP => true,
         number::PTRACE | number::IO_URING_SETUP | number::CLOSE_RANGE => true,
-        number::READLINK | number::READLINKAT | number::OPEN | number::OPENAT => true,
+        number::READLINK | number::OPEN => exec::may_be_own_link(a),
+        number::READLINKAT | number::OPENAT => exec::may_be_own_link(b),
         number::PPOLL => d != 0,
         number::EPOLL_PWAIT | number::EPOLL_PWAIT2 => e != 0,
         number::PSELECT6 => f != 0,

@@ -125,6 +125,14 @@ impl Agent {
             files: Mutex::default(),
         });
         let domain = build(&image, &host, deadline)?;
+        if domain
+            .func_unchecked::<fn(u64) -> Offset>("malloc")
+            .is_err()
+        {
+            let why = "it has no malloc, from which --enforce has records: link it by postern cc, \
+                       without -nostdlib";
+            return Err(why.to_owned());
+        }
         let ask = domain.func("pt_agent");
         Ok(Agent {
             ask: ask.map_err(|error| error.to_string())?,

@@ -51,8 +51,10 @@ pub fn filter(command: &mut Command, filter: Vec<sock_filter>, told: RawFd, go: 
             let words = [libc::getpid(), number as i32];
             let bytes = size_of_val(&words);
             let mut byte = 0_u8;
+            // Without a supervisor nobody would answer, and the program's execution wait for ever.
             if libc::write(told, words.as_ptr().cast(), bytes) != bytes as isize
                 || libc::read(go, (&raw mut byte).cast(), 1) != 1
+                || byte != 1
             {
                 return Err(Errno::PIPE.into());
             }

@@ -89,6 +89,31 @@ fn trees_of_processes() {
 }
 
 #[test]
+fn thirty_and_more_and_their_trees_do_the_same_while_they_are_traced() {
+    let mut differ = Vec::new();
+    let programs = PROGRAMS.iter().map(|program| program.split(' ').collect());
+    let scripts = SCRIPTS.iter().map(|script| vec!["bash", "-c", *script]);
+    for words in programs.chain(scripts) {
+        let words: Vec<&str> = words;
+        let alone = native(&words);
+        let (seen, said) = under("trace", &["-f"], &words);
+        if alone != seen {
+            differ.push(format!("{words:?}\n  alone {alone:?}\n  under {seen:?}"));
+        }
+        // Nothing but whole lines, each of a call that has ended or of a thread that ends.
+        let wrong = said.lines().find(|line| {
+            let (thread, rest) = line.split_once(' ').unwrap_or_default();
+            let is_whole = rest.contains(" = ") || rest.starts_with("+++ exited with ");
+            thread.parse::<u32>().is_err() || !is_whole
+        });
+        if said.is_empty() || wrong.is_some() {
+            differ.push(format!("{words:?}\n  traced {wrong:?}"));
+        }
+    }
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+}
+
+#[test]
 fn scripts_and_their_interpreters() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| {

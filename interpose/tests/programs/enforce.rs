@@ -4,6 +4,7 @@ use crate::debian::{PROGRAMS, SCRIPTS};
 use crate::probe::build;
 use crate::support::{Seen, agent, native, path_in, run};
 use postern_interpose::{InterposeError, Interposer};
+use postern_toolchain::{Build, Language};
 use std::ffi::OsStr;
 use std::fs::write;
 use std::io::{BufRead, BufReader, Write};
@@ -221,6 +222,24 @@ fn an_agent_that_fails_ends_the_tree() {
         matches!(result, Err(InterposeError::Agent(..))),
         "{result:?}"
     );
+}
+
+#[test]
+fn an_agent_that_has_no_room_for_records_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, image) = (path_in(&folder, "bare.c"), path_in(&folder, "bare.px"));
+    write(&source, "int pt_agent(void *call) { return call == 0; }\n").expect("a file");
+    let built = Build::new(Language::C)
+        .file(&source)
+        .flags(["-O2", "-nostdlib"])
+        .output(&image)
+        .run();
+    built.expect("the agent is built");
+    let none: [&OsStr; 0] = [];
+    let bare = Interposer::new(&image).enforce();
+    let result = bare.run(OsStr::new("true"), none);
+    let why = result.expect_err("it has no malloc").to_string();
+    assert!(why.contains("malloc"), "{why}");
 }
 
 #[test]
