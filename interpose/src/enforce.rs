@@ -63,6 +63,7 @@ pub fn run(agent: Agent, mut command: Command, restricted: bool) -> std::io::Res
     if !agent.begin() {
         return Ok(ExitStatus::from_raw(FAILED));
     }
+    left::begin()?;
     let (told, tells) = std::io::pipe()?;
     let (goes, go) = std::io::pipe()?;
     seccomp::filter(
@@ -103,8 +104,7 @@ fn supervise(
     told.read_exact(&mut bytes).map_err(|_| Errno::CANCELED)?;
     let word = |at: usize| i32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]));
     // What each thread that serves needs, before the program waits for one.
-    let able = left::begin().and_then(|()| foreign::have_own_folder());
-    let able = able.and(agent.seat().map_err(|_| Errno::NOMEM));
+    let able = foreign::have_own_folder().and(agent.seat().map_err(|_| Errno::NOMEM));
     let taken = able.and_then(|_| take(word(0), word(4)));
     let _ = go.write_all(&[u8::from(taken.is_ok())]);
     let (root, listener) = taken?;

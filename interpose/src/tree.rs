@@ -43,6 +43,9 @@ pub enum InterposeError {
          used in it: {0}"
     )]
     FilterRefused(#[source] std::io::Error),
+    /// The supervisor's threads are taken out of calls by a signal.
+    #[error("SIGRTMAX - 5 has a handler of this process's: --enforce needs it")]
+    SignalTaken,
     /// A supervisor's filter cannot be installed: there is one of another's.
     #[error("another supervisor decides about this process's calls already: {0}")]
     Supervised(#[source] std::io::Error),
@@ -159,6 +162,7 @@ impl Interposer {
     /// The agent decides, in this process, about the calls that acquire something; these cannot be
     /// made without it, whatever the program does. It sees no others, and changes none: one that it
     /// lets pass with other words has `EPERM`. What is said of rewritten places does not apply.
+    /// `SIGRTMAX - 5` gets a handler that does nothing.
     pub fn enforce(mut self) -> Interposer {
         self.enforces = true;
         self
@@ -265,6 +269,7 @@ impl Interposer {
         enforce::run(agent, command, !self.executable.is_empty()).map_err(|error| {
             match error.raw_os_error() {
                 Some(libc::EBUSY) => InterposeError::Supervised(error),
+                Some(libc::EUSERS) => InterposeError::SignalTaken,
                 _ => InterposeError::System("start the program", error),
             }
         })

@@ -189,7 +189,7 @@ pub fn hear_interruptions() -> Result<(), Errno> {
                 done(libc::sigaction(interruption(), &action, &mut former).into())
             }
             other if other == action.sa_sigaction => Ok(()),
-            _ => Err(Errno::BUSY),
+            _ => Err(Errno::USERS),
         }
     }
 }
