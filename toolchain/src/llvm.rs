@@ -248,6 +248,10 @@ fn reason(messages: &str, llc: &Path) -> String {
             "it was made by a newer LLVM than this one reads",
         ),
         (
+            "expected top-level entity",
+            "this is neither bitcode nor LLVM's text",
+        ),
+        (
             "Invalid bitcode signature",
             "this is not bitcode, or it is damaged",
         ),
@@ -291,6 +295,6 @@ fn foreign(assembly: &Path) -> Option<&'static str> {
         "it is for another system; extensions are made of bitcode for x86_64-unknown-linux-gnu";
     let text = std::fs::read(assembly).unwrap_or_default();
     let has = |words: &[u8]| text.windows(words.len()).any(|window| window == words);
-    let marks: [&[u8]; 3] = [b"\t.section\t__", b"\n\t.def\t", b"\n@feat.00"];
+    let marks: [&[u8]; 3] = [b"\t.section\t__", b"\t.def\t", b"\n@feat.00"];
     marks.iter().any(|mark| has(mark)).then_some(OTHER)
 }

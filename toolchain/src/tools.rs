@@ -220,7 +220,8 @@ impl ToolCommand {
         }
     }
 
-    /// As [`Self::run_visibly`], with its output among the messages, for there is an output of ours.
+    /// As [`Self::run_visibly`], with its output among the messages, for there is an output of
+    /// ours.
     pub fn run_beside(&mut self) -> Result<(), ToolError> {
         self.command.stdout(std::io::stderr());
         self.run_visibly()

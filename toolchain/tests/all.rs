@@ -1,6 +1,7 @@
 //! The tests of this crate in one program, for one is linked in a fraction of the time of many.
 
 mod allocator;
+mod bitcode;
 mod cxx;
 mod differential;
 mod driver;

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use postern_toolchain::rewrite::{Adjustment, RewriteOptions, rewrite};
+use postern_toolchain::rewrite::{Adjustment, Compiler, RewriteOptions, rewrite};
 
 const END: &str = "\t.section\t.note.GNU-stack,\"\",@progbits\n";
 
@@ -23,6 +23,10 @@ fn outcome(source: &str, file: &str) -> String {
             adjustment,
             debug: true,
             kernel: source.starts_with("# kernel"),
+            compiler: match source.starts_with("# llvm") {
+                true => Compiler::Llvm,
+                false => Compiler::Gcc,
+            },
         },
     ) {
         Ok(text) => text.strip_suffix(END).unwrap_or(&text).to_owned(),

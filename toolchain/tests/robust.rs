@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use postern_toolchain::rewrite::{Adjustment, RewriteOptions, rewrite};
+use postern_toolchain::rewrite::{Adjustment, Compiler, RewriteOptions, rewrite};
 
 const WORDS: &[&str] = &[
     "%rsp",
@@ -96,6 +96,10 @@ fn any_text_is_answered() {
                 adjustment,
                 debug: round % 3 == 0,
                 kernel: round % 5 == 0,
+                compiler: match round % 4 {
+                    0 => Compiler::Llvm,
+                    _ => Compiler::Gcc,
+                },
             },
         ) {
             Ok(_) => accepted += 1,

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{Build, Error};
+use crate::build::Build;
+use crate::error::Error;
 
 /// The target: std's own libraries for it hold bitcode.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -147,7 +148,7 @@ pub fn write(build: &Build, target: &Target, kind: Kind) -> Result<PathBuf, Erro
     if tests {
         command.args(["--config", "profile.test.opt-level=2"]);
     }
-    let own = crate::new::library()?;
+    let own = crate::library::library()?;
     command.args([
         "--config",
         &format!(

@@ -128,5 +128,8 @@ long PT(syscall)(long number, void *a, size_t b, unsigned c)
     }
 }
 
+/* Of programs of tests: starting processes, and talking to them. */
+long PT(absent)(void) { return no(ENOSYS); }
+
 /* Of code that was compiled to unwind and linked where nothing does. */
 void PT(rust_eh_personality)(void) { __builtin_trap(); }

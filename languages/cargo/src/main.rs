@@ -6,14 +6,20 @@
 #![forbid(unsafe_code)]
 
 mod bitcode;
+mod build;
+mod error;
 mod extension;
+mod library;
 mod names;
 mod new;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
+
+use build::Build;
+use error::Error;
 
 /// Rust crates as extensions of Postern
 #[derive(Parser)]
@@ -58,34 +64,6 @@ enum Action {
     },
 }
 
-#[derive(Args)]
-struct Build {
-    /// Where the crate's Cargo.toml is
-    #[arg(long, value_name = "FILE")]
-    manifest_path: Option<PathBuf>,
-    /// The crate of the workspace
-    #[arg(short, long, value_name = "NAME")]
-    package: Option<String>,
-    /// The program with this name; without it, the crate's library or its only program
-    #[arg(long, value_name = "NAME")]
-    bin: Option<String>,
-    /// Features
-    #[arg(long, value_name = "NAMES")]
-    features: Option<String>,
-    /// Without the default features
-    #[arg(long)]
-    no_default_features: bool,
-    /// The processor that it needs, such as x86-64-v3
-    #[arg(long, value_name = "NAME")]
-    march: Option<String>,
-    /// An option for the link, as `postern cc` has it, such as -fpostern-heap=64M
-    #[arg(long = "cc", value_name = "OPTION", allow_hyphen_values = true)]
-    link: Vec<String>,
-    /// The file to write [default: NAME.px in the target folder]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-}
-
 fn main() -> ExitCode {
     let Cargo::Postern(action) = Cargo::parse();
     let outcome = match &action {
@@ -113,42 +91,6 @@ fn main() -> ExitCode {
                 eprintln!("cargo postern: error: {text}");
             }
             ExitCode::FAILURE
-        }
-    }
-}
-
-/// Why nothing was built or run.
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    /// cargo said why.
-    #[error("")]
-    Told,
-    /// A program could not be started.
-    #[error("`{program}` could not be run: {source}")]
-    Start {
-        program: String,
-        source: std::io::Error,
-    },
-    /// A file.
-    #[error("{}: {source}", path.display())]
-    File {
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    /// Compiling or linking.
-    #[error(transparent)]
-    Compile(#[from] postern_toolchain::DriverError),
-    /// Anything else, as a sentence.
-    #[error("{0}")]
-    Other(String),
-}
-
-impl Error {
-    fn file(path: &Path) -> impl Fn(std::io::Error) -> Error + use<> {
-        let path = path.to_owned();
-        move |source| Error::File {
-            path: path.clone(),
-            source,
         }
     }
 }

@@ -16,7 +16,7 @@ pub enum Fate {
 }
 
 /// Same layouts, numbers and meaning.
-const SAME: &str = "abort calloc close bcmp closedir dup exit _exit fcntl fdatasync fdopendir free fstat64 fsync ftruncate64 getcwd \
+const SAME: &str = "environ abort calloc close bcmp closedir dup exit _exit fcntl fdatasync fdopendir free fstat64 fsync ftruncate64 getcwd \
     getenv getpid getppid getuid gettid getrandom isatty link linkat lseek64 lstat64 malloc memalign memchr memcmp memcpy memmem memmove \
     memrchr memset mkdir open64 openat64 opendir poll posix_memalign pread64 pwrite64 read readdir64 readlink readv realloc realpath \
     rename rmdir stat64 strlen strcmp strncmp symlink sched_yield unlink unlinkat write writev __xpg_strerror_r pthread_key_create \
@@ -83,6 +83,7 @@ mod tests {
                 "{name}"
             );
         }
+        assert!(include_str!("glibc.c").contains("PT(absent)"));
         assert_eq!(fate("getaddrinfo"), Fate::Absent);
         assert_eq!(fate("sinf"), Fate::Same);
         assert_eq!(fate("sysconf"), Fate::Renamed);

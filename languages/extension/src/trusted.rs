@@ -2,8 +2,11 @@
 //! nothing about confinement: whoever gives a wrong slice gives one of the extension's own memory.
 
 /// A slice that a host passed as an address and a size.
+///
+/// # Safety
+/// Only for what `#[postern::export]` writes: nobody has the bytes for other purposes meanwhile.
 #[doc(hidden)]
-pub fn slice<'a>(at: *const u8, size: usize) -> &'a [u8] {
+pub unsafe fn slice<'a>(at: *const u8, size: usize) -> &'a [u8] {
     if at.is_null() || size == 0 {
         return &[];
     }
@@ -13,8 +16,11 @@ pub fn slice<'a>(at: *const u8, size: usize) -> &'a [u8] {
 }
 
 /// The same of bytes that may be changed.
+///
+/// # Safety
+/// As for [`slice`].
 #[doc(hidden)]
-pub fn slice_mut<'a>(at: *mut u8, size: usize) -> &'a mut [u8] {
+pub unsafe fn slice_mut<'a>(at: *mut u8, size: usize) -> &'a mut [u8] {
     if at.is_null() || size == 0 {
         return &mut [];
     }

@@ -9,12 +9,14 @@ use proc_macro::{Delimiter, TokenStream, TokenTree};
 /// Exports a function to the host.
 #[proc_macro_attribute]
 pub fn export(_: TokenStream, item: TokenStream) -> TokenStream {
-    match wrapper(item) {
+    let outside = match wrapper(item.clone()) {
         Ok(text) => text
             .parse()
             .unwrap_or_else(|_| refused("postern::export: this signature is not understood")),
         Err(what) => refused(what),
-    }
+    };
+    // The function itself stays as it is, with its lines.
+    item.into_iter().chain(outside).collect()
 }
 
 fn refused(what: &str) -> TokenStream {
@@ -23,9 +25,8 @@ fn refused(what: &str) -> TokenStream {
         .unwrap_or_default()
 }
 
-/// The function as an item inside of one that has C's calling convention.
+/// A function with C's calling convention that calls it.
 fn wrapper(item: TokenStream) -> Result<String, &'static str> {
-    let inner = item.to_string();
     let mut tokens = item
         .into_iter()
         .skip_while(|token| token.to_string() != "fn")
@@ -73,11 +74,11 @@ fn wrapper(item: TokenStream) -> Result<String, &'static str> {
         };
         taken.push(format!("a{place}: {pointer}, n{place}: usize"));
         passed.push(format!(
-            "::postern::trusted::{function}(a{place}, n{place})"
+            "unsafe {{ ::postern::trusted::{function}(a{place}, n{place}) }}"
         ));
     }
     Ok(format!(
-        "{inner}\nconst _: () = {{ #[unsafe(export_name = \"{name}\")] pub extern \"C\" fn exported({}) {result} {{ {name}({}) }} }};",
+        "const _: () = {{ #[unsafe(export_name = \"{name}\")] pub extern \"C\" fn exported({}) {result} {{ {name}({}) }} }};",
         taken.join(", "),
         passed.join(", ")
     ))
