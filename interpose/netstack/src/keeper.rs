@@ -72,8 +72,7 @@ fn more_descriptors() {
     let mut limits = [0u64; 2];
     let at = host::place(limits.as_mut_ptr() as usize);
     host::now(PRLIMIT, [0, DESCRIPTORS, 0, at, 0, 0]);
-    // SAFETY: the kernel has written there.
-    let [_, most] = unsafe { (&raw const limits).read_volatile() };
+    let [_, most] = host::written(&limits);
     let limits = [most; 2];
     host::now(PRLIMIT, [0, DESCRIPTORS, host::address(&limits), 0, 0, 0]);
 }
@@ -99,8 +98,7 @@ fn turn(epoll: u64, frames: u64) -> Result<bool, Lost> {
     let mut events = [Event::default(); MOST];
     let at = host::place(events.as_mut_ptr() as usize);
     let got = host::wait(EPOLL_WAIT, [epoll, at, MOST as u64, delay, 0, 0]);
-    // SAFETY: the kernel has written there.
-    let events = unsafe { (&raw const events).read_volatile() };
+    let events = host::written(&events);
     for event in &events[..usize::try_from(got).unwrap_or(0).min(MOST)] {
         match event.data {
             CHANNEL => {
