@@ -148,12 +148,10 @@ pub unsafe extern "C" fn pt_agent_after(call: *mut Call) {
                 return;
             }
             Ok(Next::Again(again, number)) => {
-                const LIMIT: i32 = 100;
                 note = number;
-                let file = again.call.arguments[0];
-                result = match wait::instead(again.what, file, LIMIT) {
-                    Some((number, words)) => host::wait(number, words).max(1),
-                    None => errno::ENOMEM,
+                result = match wait::again(again.what, again.call.arguments[0]) {
+                    true => 1,
+                    false => errno::EINTR,
                 };
             }
             Err(lock::Lost) => {

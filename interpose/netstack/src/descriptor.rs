@@ -28,8 +28,7 @@ pub fn inode(file: u64) -> Option<u64> {
     if host::now(FSTAT, [file, at, 0, 0, 0, 0]) != 0 {
         return None;
     }
-    // SAFETY: the kernel has written there.
-    let status = unsafe { (&raw const status).read_volatile() };
+    let status = host::written(&status);
     (status[3] & FORMAT == SOCKET).then_some(status[1])
 }
 
@@ -56,8 +55,7 @@ pub fn pair(flags: u64) -> Result<(u64, u64), i64> {
     if made < 0 {
         return Err(made);
     }
-    // SAFETY: the kernel has written there.
-    let [mine, keepers] = unsafe { (&raw const ends).read_volatile() }.map(u64::from);
+    let [mine, keepers] = host::written(&ends).map(u64::from);
     // As small as it can be: one message fills it.
     let least = [0u32];
     let least = host::address(&least);
@@ -95,6 +93,7 @@ pub fn call_keeper() {
 }
 
 /// A message with a descriptor (`struct msghdr`, `struct iovec`, `struct cmsghdr`).
+#[derive(Clone, Copy)]
 #[repr(C)]
 struct Message {
     name: [u64; 2],
@@ -165,8 +164,7 @@ pub fn told() -> Told {
     message.header = [0; 2];
     let at = message.place();
     let got = host::now(RECVMSG, [0, at, READ_NOW | CLOSE_ON_EXEC, 0, 0, 0]);
-    // SAFETY: the kernel has written there.
-    let message = unsafe { (&raw const message).read_volatile() };
+    let message = host::written(&message);
     match got {
         0 => Told::Ended,
         8 if message.header[0] == 20 => Told::Handed(message.word, message.file & 0xffff_ffff),

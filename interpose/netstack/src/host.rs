@@ -72,6 +72,12 @@ pub fn place(of: usize) -> u64 {
     unsafe { pt_address(of as *const u8) }
 }
 
+/// What the kernel has written into something whose address it was given.
+pub fn written<T: Copy>(at: &T) -> T {
+    // SAFETY: a reference is to what is there.
+    unsafe { core::ptr::from_ref(at).read_volatile() }
+}
+
 /// Copies out of the program's memory. False if not all of it is there.
 #[must_use]
 pub fn read(mut from: u64, to: &mut [u8]) -> bool {
@@ -159,8 +165,7 @@ pub fn clock() -> u64 {
     const CLOCK_GETTIME: u64 = 228;
     let time = [0u64; 2];
     now(CLOCK_GETTIME, [1, address(&time), 0, 0, 0, 0]);
-    // SAFETY: the kernel has written there.
-    let [seconds, rest] = unsafe { core::ptr::from_ref(&time).read_volatile() };
+    let [seconds, rest] = written(&time);
     seconds * 1_000_000_000 + rest
 }
 

@@ -11,12 +11,18 @@ const EPOLL_CTL: u64 = 233;
 const EPOLL_WAIT: u64 = 232;
 const EPOLL_CREATE: u64 = 291;
 const ADD: u64 = 1;
+const CHANGE: u64 = 3;
 const READABLE: u32 = 1;
+/// Only the next time.
+const ONCE: u32 = 1 << 30;
 /// What the keeper's own descriptors are to `epoll`; sockets are their places.
 const CHANNEL: u64 = u64::MAX;
 const FRAMES: u64 = u64::MAX - 1;
 /// Milliseconds until it looks again, whatever happens.
 const AT_LAST: u64 = 100;
+/// And if frames came, and no thread waits for any: those that run take them sooner themselves, and
+/// would be in each other's way.
+const NAP: u64 = 1;
 
 /// `struct epoll_event`, which has no room between its parts.
 #[repr(C, packed)]
@@ -26,9 +32,9 @@ struct Event {
     data: u64,
 }
 
-fn watch(epoll: u64, file: u64, what: u32, data: u64) {
+fn watch(epoll: u64, how: u64, file: u64, what: u32, data: u64) {
     let event = Event { what, data };
-    host::now(EPOLL_CTL, [epoll, ADD, file, host::address(&event), 0, 0]);
+    host::now(EPOLL_CTL, [epoll, how, file, host::address(&event), 0, 0]);
 }
 
 /// Until the tree has ended.
@@ -51,9 +57,9 @@ pub fn keep() {
     if !packets::map() {
         return;
     }
-    watch(epoll, 0, READABLE, CHANNEL);
-    watch(epoll, number, READABLE, FRAMES);
-    while let Ok(true) = turn(epoll) {}
+    watch(epoll, ADD, 0, READABLE, CHANNEL);
+    watch(epoll, ADD, number, 0, FRAMES);
+    while let Ok(true) = turn(epoll, number) {}
     if lock::is_lost() || leave(number).is_err() {
         end(epoll);
     }
@@ -66,30 +72,33 @@ fn more_descriptors() {
     let mut limits = [0u64; 2];
     let at = host::place(limits.as_mut_ptr() as usize);
     host::now(PRLIMIT, [0, DESCRIPTORS, 0, at, 0, 0]);
-    // SAFETY: the kernel has written there.
-    let [_, most] = unsafe { (&raw const limits).read_volatile() };
+    let [_, most] = host::written(&limits);
     let limits = [most; 2];
     host::now(PRLIMIT, [0, DESCRIPTORS, host::address(&limits), 0, 0, 0]);
 }
 
 /// False if the tree has ended.
-fn turn(epoll: u64) -> Result<bool, Lost> {
+fn turn(epoll: u64, frames: u64) -> Result<bool, Lost> {
     const MOST: usize = 64;
-    let delay = lock::with(|stack| {
-        stack.turn();
+    let (delay, naps) = lock::with(|stack| {
+        let some = stack.turn();
         for at in 0..stack.table.len() {
             settle(stack, at);
         }
         stack.has_changed = false;
         stack.sweep();
         stack.ring.tell();
-        stack.delay(AT_LAST)
+        stack.keeper_naps = (some || stack.is_busy()) && !stack.is_waited_for();
+        let most = if stack.keeper_naps { NAP } else { AT_LAST };
+        (stack.delay(most), stack.keeper_naps)
     })?;
+    if !naps {
+        watch(epoll, CHANGE, frames, READABLE | ONCE, FRAMES);
+    }
     let mut events = [Event::default(); MOST];
     let at = host::place(events.as_mut_ptr() as usize);
     let got = host::wait(EPOLL_WAIT, [epoll, at, MOST as u64, delay, 0, 0]);
-    // SAFETY: the kernel has written there.
-    let events = unsafe { (&raw const events).read_volatile() };
+    let events = host::written(&events);
     for event in &events[..usize::try_from(got).unwrap_or(0).min(MOST)] {
         match event.data {
             CHANNEL => {
@@ -122,7 +131,7 @@ fn listen(epoll: u64) -> Result<bool, Lost> {
                     socket.map(|socket| socket.keeper = Some(file)).is_some()
                 })?;
                 match known {
-                    true => watch(epoll, file, 0, at),
+                    true => watch(epoll, ADD, file, 0, at),
                     false => descriptor::close(file),
                 }
             }

@@ -109,8 +109,7 @@ fn ask(file: u64, name: &str) -> Result<(u32, Interface), String> {
     let mut get = |what| {
         let at = host::place((&raw mut request) as usize);
         match host::now(IOCTL, [file, what, at, 0, 0, 0]) {
-            // SAFETY: the kernel has written there.
-            0 => Ok(unsafe { (&raw const request.value).read_volatile() }),
+            0 => Ok(host::written(&request.value)),
             _ => Err(format!("{name}: there is no such interface")),
         }
     };

@@ -52,6 +52,8 @@ pub struct Stack {
     next_port: u16,
     /// Something has changed since the keeper last looked what it owes.
     pub has_changed: bool,
+    /// The keeper leaves frames to threads that are about to ask for them.
+    pub keeper_naps: bool,
     /// When the last frame came.
     pub last_frame: u64,
     pub now: u64,
@@ -85,6 +87,7 @@ impl Stack {
             address,
             next_port: CHOSEN.start + (seed % u64::from(CHOSEN.end - CHOSEN.start)) as u16,
             has_changed: false,
+            keeper_naps: false,
             last_frame: 0,
             now: host::clock(),
         }
@@ -378,8 +381,23 @@ impl Stack {
         }
     }
 
+    /// Whether somebody sleeps who has to be woken for frames.
+    pub fn is_waited_for(&self) -> bool {
+        let mut all = self.table.iter().flatten();
+        all.any(|socket| socket.is_watched || socket.waiting > 0) || !self.leaving.is_empty()
+    }
+
+    /// Whether frames came a moment ago.
+    pub fn is_busy(&self) -> bool {
+        const MOMENT: u64 = 2_000_000;
+        self.now - self.last_frame < MOMENT
+    }
+
     /// Whether the keeper owes somebody something.
     pub fn owes(&mut self) -> bool {
+        if self.keeper_naps && self.is_waited_for() {
+            return true;
+        }
         let sockets = &mut self.sockets;
         self.table.iter_mut().flatten().any(|socket| {
             socket.refresh(sockets);

@@ -11,7 +11,6 @@ pub mod errno {
     pub const EINTR: i64 = -4;
     pub const EBADF: i64 = -9;
     pub const EAGAIN: i64 = -11;
-    pub const ENOMEM: i64 = -12;
     pub const EFAULT: i64 = -14;
     pub const EINVAL: i64 = -22;
     pub const EPIPE: i64 = -32;
@@ -80,6 +79,21 @@ pub fn instead(what: For, file: u64, timeout: i32) -> Option<(u64, [u64; 6])> {
             Some((POLL, [host::address(place), 1, timeout as u64, 0, 0, 0]))
         }
     }
+}
+
+/// Waits behind a call, where signals wait, too: false if one does, and nothing came meanwhile.
+pub fn again(what: For, file: u64) -> bool {
+    const PENDING: u64 = 127;
+    const LIMIT: u64 = 100;
+    let events = match what {
+        For::Input => 1,
+        For::Output => 4,
+    };
+    let list = [file | events << 32];
+    let came = host::wait(POLL, [host::address(&list), 1, LIMIT, 0, 0, 0]);
+    let signals = [0u64];
+    host::now(PENDING, [host::address(&signals), 8, 0, 0, 0, 0]);
+    came != 0 || host::written(&signals) == [0]
 }
 
 impl Stack {

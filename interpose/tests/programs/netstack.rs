@@ -251,6 +251,45 @@ fn servers_that_fork() {
     );
 }
 
+/// Children that always are about to be in the stack, and are killed one after the other.
+const KILLER: &str = "import os, random, socket, time
+for _ in range(25):
+    child = os.fork()
+    if child == 0:
+        try:
+            s = socket.socket(); s.connect(('10.77.0.1', 7000))
+            while True: s.sendall(b'x' * 20000); s.recv(5000)
+        except OSError as error: os._exit(error.errno)
+    time.sleep(random.random() * 0.03); os.kill(child, 9)
+    status = os.waitpid(child, 0)[1]
+    if os.WIFEXITED(status): break
+try:
+    s = socket.create_connection(('10.77.0.1', 7000), timeout=20); s.sendall(b'end'); print('it:', s.recv(3))
+except OSError as error: print('it:', error.errno)
+";
+
+#[test]
+fn children_that_are_killed() {
+    const LOST: &str = "netstack: a process was killed inside the stack: its sockets are lost";
+    let (peer, killer) = (program("echo.py", PEER), program("killer.py", KILLER));
+    let script = format!(
+        "cd {}; nsenter -n -t $other python3 {peer} > echoes 2> /dev/null & server=$!
+        until [ -s echoes ]; do sleep 0.05; done
+        under python3 {killer} 2>&1
+        kill $server; wait $server || true",
+        folder().display()
+    );
+    let Some(said) = between(&script) else {
+        return;
+    };
+    // Either none was killed inside, or it is said, and all find their network down.
+    let wanted = match said.contains(LOST) {
+        true => "100",
+        false => "b'end'",
+    };
+    assert_eq!(lines(&said), [wanted, "Some(0)"], "{said}");
+}
+
 #[test]
 fn what_is_wrong_is_one_sentence() {
     let Some(agent) = stack() else {
