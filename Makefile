@@ -36,7 +36,7 @@ lint:
 	cd interpose/loader && $(CARGO) fmt --check && $(CARGO) clippy --release --quiet -- -D warnings
 
 setup-bench:
-	@scripts/setup.sh gcc g++ make binutils clang lld tcc wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev libpcap-dev tcpdump nftables iproute2 wrk nginx
+	@scripts/setup.sh gcc g++ make binutils clang lld tcc wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev libpcap-dev tcpdump nftables iproute2 wrk nginx strace sqlite3 lua5.4
 
 # The groups of figures that `postern bench` has not by itself, and finds there.
 bench-build: setup
