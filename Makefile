@@ -42,7 +42,7 @@ netstack: build
 	POSTERN=$(CURDIR)/$(BIN) interpose/netstack/build.sh build/netstack.px
 
 setup-bench:
-	@scripts/setup.sh gcc g++ make binutils clang lld tcc wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev libpcap-dev tcpdump nftables iproute2 wrk nginx
+	@scripts/setup.sh gcc g++ make binutils clang lld tcc wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev libpcap-dev tcpdump nftables iproute2 wrk nginx strace sqlite3 lua5.4
 
 # The groups of figures that `postern bench` has not by itself, and finds there.
 bench-build: setup

@@ -17,8 +17,8 @@ use std::time::Instant;
 
 /// Times that a program is started one after the other.
 const STARTS: u32 = 40;
-/// Of which the best counts.
-const START_ROUNDS: usize = 5;
+/// Rounds of that, in turns, of which the best counts.
+const START_ROUNDS: usize = 10;
 /// An agent is at most this share of strace: 50 times below it.
 const OF_STRACE: f64 = 0.02;
 
@@ -75,26 +75,26 @@ pub fn figures(directory: &Path) -> Result<Vec<Figure>, String> {
 fn starts(agent: &Path, all: &[(&'static str, By, &'static str)]) -> Result<Vec<Figure>, String> {
     let script = format!("i=0; while [ $i -lt {STARTS} ]; do /bin/true; i=$((i+1)); done");
     let words = ["sh", "-c", &script].map(OsStr::new);
-    let mut figures: Vec<Figure> = Vec::new();
     // No handler of its own has a program that is executed; a sandbox's own start is no program's.
-    let all = all
-        .iter()
-        .filter(|(_, by, _)| !matches!(by, By::Dispatch | By::Gvisor));
-    for &(name, by, what) in all {
-        let mut best = f64::INFINITY;
-        for _ in 0..START_ROUNDS {
+    let mut all = Vec::from(all);
+    all.retain(|(_, by, _)| !matches!(by, By::Dispatch | By::Gvisor));
+    let mut best = vec![f64::INFINITY; all.len()];
+    for _ in 0..START_ROUNDS {
+        for ((_, by, _), best) in all.iter().zip(&mut best) {
             let begun = Instant::now();
             by.run(agent, &words)?;
-            best = best.min(begun.elapsed().as_secs_f64() / f64::from(STARTS));
+            *best = best.min(begun.elapsed().as_secs_f64() * 1e3 / f64::from(STARTS));
         }
-        let native = figures.first().map_or(best * 1e3, |first| first.value);
+    }
+    let native = best.first().copied().unwrap_or(f64::NAN);
+    let figure = |((name, by, what), best): (&(&str, By, &str), &f64)| {
         let how = format!("start and end of /bin/true {what}, of {STARTS} by a shell");
         let name = format!("interpose.start.{name}");
-        let figure = Figure::plain(name, best * 1e3, "ms", how).against(native);
-        figures.push(match by {
+        let figure = Figure::plain(name, *best, "ms", how).against(native);
+        match by {
             By::Agent => figure.goal(Goal::AtMost(native + 5.0)),
             _ => figure,
-        });
-    }
-    Ok(figures)
+        }
+    };
+    Ok(all.iter().zip(&best).map(figure).collect())
 }

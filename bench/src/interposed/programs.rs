@@ -80,7 +80,6 @@ for key in pairs(count) do keys[#keys + 1] = key end
 table.sort(keys)
 for _, key in ipairs(keys) do print(key, count[key]) end
 print(#words, words[1], words[#words], #table.concat(words))
-for i = 1, 20000 do io.stdout:write(''); io.stdout:flush() end
 ";
 
 fn write_sources(folder: &Path) -> std::io::Result<()> {

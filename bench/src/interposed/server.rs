@@ -2,8 +2,8 @@
 //! connections of wrk, and how many where connections are begun at fixed rates, a request by each.
 //!
 //! That is a figure of the paper on user-level sandboxing, where an agent traces a web server: as a
-//! process of its own, as a thread, and as an upcall handler in the server's address space. Here the
-//! last is an agent as Postern has it, and the thread one that seccomp notifies.
+//! process of its own, as a thread, and as an upcall handler in the server's address space. Here
+//! the last is an agent as Postern has it, and the thread one that seccomp notifies.
 
 use super::under::Under;
 use crate::client::{Load, load};

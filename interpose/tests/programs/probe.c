@@ -255,6 +255,29 @@ static void memory(void)
 	printf(" %ld %d\n", syscall(9999), errno);
 }
 
+/* From one place, which is rewritten meanwhile: a path that ends with its page, none, and the link
+ * to this file. */
+static void paths(void)
+{
+	char *page = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	munmap(page + 4096, 4096);
+	char *last = strcpy(page + 4094, "/");
+	const char *all[] = {last, (const char *)8, "/proc/self/exe", "/nonesuch", "/dev/null"};
+	for (int round = 0; round < 5; round++) {
+		for (unsigned at = 0; at < sizeof all / sizeof *all; at++) {
+			char start[4] = "", link[300] = "";
+			int file = open(all[at], O_RDONLY);
+			int number = file < 0 ? errno : 0;
+			long had = read(file, start, 4);
+			long length = readlink(all[at], link, sizeof link - 1);
+			printf("%d %ld %d %d ", number, had, start[1] == 'E', length < 0 ? errno : 0);
+			printf("%s\n", length < 0 ? "" : strrchr(link, '/'));
+			close(file);
+		}
+	}
+	munmap(page, 4096);
+}
+
 static long call(long number, long a, long b, long c)
 {
 	long result;
@@ -288,5 +311,6 @@ int main(int count, char **words)
 	made();
 	registers();
 	memory();
+	paths();
 	return 0;
 }
