@@ -10,7 +10,7 @@ N ?= 1000
 PROCESSORS ?= 2
 BIN := target/release/postern
 
-.PHONY: all build demo netstack test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench setup-aegis aegis aegis-demo aegis-test aegis-bench aegis-gdb setup-exos setup-exos-nfs setup-nginx exos exos-web-bench exos-demo exos-test exos-bench conformance-exos programs clean
+.PHONY: all build demo netstack test test-rust lint bench bench-build ablations fuzz stress soak conformance csmith linux-test linux-demo linux-bench dkms docs install setup setup-docs setup-bench setup-conformance setup-browser setup-programs setup-kernel setup-linux-demo setup-linux-bench setup-aegis aegis aegis-demo aegis-test aegis-bench aegis-gdb setup-exos setup-exos-nfs setup-nginx setup-llvm exos exos-web-bench exos-demo exos-test exos-bench conformance-exos programs clean
 
 all: build
 
@@ -25,7 +25,7 @@ build: setup
 demo: build
 	@demo/run.sh
 
-test: setup setup-conformance setup-browser setup-programs setup-kernel setup-exos-nfs
+test: setup setup-conformance setup-browser setup-programs setup-kernel setup-exos-nfs setup-llvm
 	@scripts/test.sh
 
 lint:
@@ -36,8 +36,13 @@ lint:
 	cd interpose/loader && $(CARGO) fmt --check && $(CARGO) clippy --release --quiet -- -D warnings
 	cd interpose/netstack && $(CARGO) fmt --check && $(CARGO) clippy --release --quiet --all-targets -- -D warnings
 
+# What `postern llvm install` fetches LLVM 23 with.
+setup-llvm:
+	@scripts/setup.sh python3 python3-pip
+
 # The network stack of the guide, an agent.
-netstack: build
+netstack: build setup-llvm
+	$(BIN) llvm install
 	mkdir -p build
 	POSTERN=$(CURDIR)/$(BIN) interpose/netstack/build.sh build/netstack.px
 

@@ -27,6 +27,7 @@ for package in "$@"; do
 	nfs-ganesha) command=ganesha.nfsd ;;
 	nfs-ganesha-vfs) command=$(compgen -G '/usr/lib/*/ganesha/libfsalvfs.so' || echo libfsalvfs) ;;
 	nginx) command=/usr/sbin/nginx ;;
+	python3-pip) command=$(python3 -m pip --version >/dev/null 2>&1 && echo python3 || echo no-pip) ;;
 	*) command=$package ;;
 	esac
 	[[ $command == /* && -e $command ]] || command -v "$command" >/dev/null || missing+=("$package")

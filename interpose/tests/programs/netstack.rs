@@ -1,8 +1,8 @@
 //! The network stack: programs under it and the kernel's own stack talk over a veth pair, in
 //! namespaces of the test's own.
 //!
-//! It is left out, and says so, where there is no LLVM 23 to build it with, or no right to make
-//! namespaces.
+//! It is left out, and says so, where there is no right to make namespaces. LLVM 23 is fetched if
+//! it is not there.
 
 use crate::support::folder;
 use postern_interpose::Interposer;
@@ -17,14 +17,14 @@ use std::sync::OnceLock;
 /// The variable by which the test that is started in namespaces is told its part.
 const PART: &str = "POSTERN_NETSTACK_TEST";
 
-/// The agent; `None` where it cannot be built.
-fn stack() -> Option<&'static Path> {
-    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
-    BUILT.get_or_init(build).as_deref()
+/// The agent.
+fn stack() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(build)
 }
 
-fn build() -> Option<PathBuf> {
-    llvm::llc()?;
+fn build() -> PathBuf {
+    llvm::install().unwrap_or_else(|error| panic!("{error}"));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("netstack");
     let bitcode = folder().join("netstack.bc");
     let mut emit = std::ffi::OsString::from("--emit=llvm-bc=");
@@ -46,7 +46,7 @@ fn build() -> Option<PathBuf> {
         .output(&path)
         .run()
         .expect("the stack is built");
-    Some(path)
+    path
 }
 
 /// What the shell of the namespaces does before: an interface for the stack, whose other end the
@@ -67,7 +67,7 @@ under() { POSTERN_NETSTACK_TEST=\"$(printf '%s\\n' \"$@\")\" \"$TEST\" --exact n
 /// Runs a script in namespaces, with `peer` before what the kernel's side runs and `under` before
 /// what runs under the stack: what it printed. `None` where that is not possible.
 fn between(script: &str) -> Option<String> {
-    let agent = stack()?;
+    let agent = stack();
     let tools = ["ip", "nsenter", "unshare", "python3"].iter().all(|tool| {
         let found = Command::new("sh")
             .args(["-c", "command -v \"$0\"", tool])
@@ -292,9 +292,7 @@ fn children_that_are_killed() {
 
 #[test]
 fn what_is_wrong_is_one_sentence() {
-    let Some(agent) = stack() else {
-        return;
-    };
+    let agent = stack();
     for (words, wanted) in [
         (
             "--interface lo --address 10.77.0.2/24",
