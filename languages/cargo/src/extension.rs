@@ -53,7 +53,13 @@ pub fn build(build: &Build, kind: Kind) -> Result<PathBuf, Error> {
         object.into_os_string(),
     ]);
     let shim = target.folder.join("glibc.c");
-    std::fs::write(&shim, GLIBC).map_err(Error::file(&shim))?;
+    let mut text = GLIBC.to_owned();
+    for name in symbols.with(Fate::Absent) {
+        // One name for all is more than objcopy allows.
+        text +=
+            &format!("long __postern_absent_{name}(void) {{ return __postern_glibc_absent(); }}\n");
+    }
+    std::fs::write(&shim, text).map_err(Error::file(&shim))?;
     options.push(shim.into_os_string());
     run(Language::C, &options)?;
     Ok(image)
@@ -155,7 +161,7 @@ fn rename(object: &Path, symbols: &Symbols) -> Result<PathBuf, Error> {
         command.arg(format!("--redefine-sym={name}=__postern_glibc_{name}"));
     }
     for name in symbols.with(Fate::Absent) {
-        command.arg(format!("--redefine-sym={name}=__postern_glibc_absent"));
+        command.arg(format!("--redefine-sym={name}=__postern_absent_{name}"));
     }
     let output = command
         .arg(object)

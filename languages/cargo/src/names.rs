@@ -23,7 +23,7 @@ const SAME: &str = "environ abort calloc close bcmp closedir dup exit _exit fcnt
     pthread_key_delete pthread_setspecific pthread_getspecific chmod fchmod access";
 
 /// Their numbers or layouts are others here, or what they are asked for is not there.
-const RENAMED: &str = "__errno_location clock_gettime dl_iterate_phdr dlsym getauxval mmap64 mprotect munmap nanosleep \
+const RENAMED: &str = "gnu_get_libc_version __errno_location clock_gettime dl_iterate_phdr dlsym getauxval mmap64 mprotect munmap nanosleep \
     clock_nanosleep pause pthread_attr_destroy pthread_attr_getguardsize pthread_attr_getstack pthread_attr_init \
     pthread_attr_setstacksize pthread_create pthread_detach pthread_getattr_np pthread_join pthread_self pthread_setname_np \
     sched_getaffinity sigaction sigaltstack signal sysconf syscall rust_eh_personality";
@@ -34,8 +34,7 @@ const MATH: &str = "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign co
     sqrt tan tanh tgamma trunc";
 
 /// Names of which std's are weak: it asks whether they are there.
-const ASKED: &str = "statx copy_file_range __cxa_thread_atexit_impl __dso_handle __pthread_get_minstack preadv2 pwritev2 \
-    gnu_get_libc_version";
+const ASKED: &str = "statx copy_file_range __cxa_thread_atexit_impl __dso_handle __pthread_get_minstack preadv2 pwritev2";
 
 fn among(list: &str, name: &str) -> bool {
     list.split_whitespace().any(|other| other == name)
