@@ -47,7 +47,7 @@ netstack: build setup-llvm
 	POSTERN=$(CURDIR)/$(BIN) interpose/netstack/build.sh build/netstack.px
 
 setup-bench:
-	@scripts/setup.sh gcc g++ make binutils clang lld tcc wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev libpcap-dev tcpdump nftables iproute2 wrk nginx strace sqlite3 lua5.4
+	@scripts/setup.sh gcc g++ make binutils clang lld tcc wabt wasi-libc libclang-rt-dev-wasm32 libfcgi-dev libpcap-dev tcpdump nftables iproute2 wrk nginx strace sqlite3 lua5.4 ethtool
 
 # The groups of figures that `postern bench` has not by itself, and finds there.
 bench-build: setup

@@ -12,6 +12,7 @@ mod filter;
 mod interposed;
 mod load;
 mod memory;
+mod netstack;
 mod pages;
 mod placement;
 mod policy;
@@ -99,6 +100,14 @@ pub const GROUPS: &[Group] = &[
             "interposed",
             "a web server, a build and interpreters under an agent, beside tracers",
             interposed::figures,
+        )
+    },
+    Group {
+        possible: netstack::possible,
+        ..Group::new(
+            "netstack",
+            "the network stack in a domain, over the kernel's",
+            netstack::figures,
         )
     },
     Group::new(

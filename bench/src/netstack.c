@@ -1,4 +1,4 @@
-/* bench.c: what bench.py measures: `sink`, `source`, `echo`, `ask`, `forward`, `flood` and `count`,
+/* What `netstack.rs` measures: `sink`, `source`, `echo`, `ask`, `forward`, `flood` and `count`,
  * each for some seconds, by plain sockets. Who counts prints a number. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
