@@ -161,6 +161,22 @@ fn without_std() {
         .unwrap();
     assert_eq!(function.call(place, 9).unwrap(), 0x11e6_0398);
 
+    // The code of the book's page.
+    let page = include_str!("../../../docs/src/guide/rust-extensions.md");
+    let code = page.split("```rust,ignore\n").nth(1).unwrap();
+    let code = code.split("```").next().unwrap();
+    std::fs::write(folder.join("src/lib.rs"), code).unwrap();
+    let of_the_page = image(&cargo_postern(&folder, &["build"]));
+    let domain = Domain::builder(&of_the_page)
+        .service("log_number", |_: &postern::Caller<'_>, _: u64| ())
+        .build()
+        .unwrap();
+    let place = domain.alloc_from(b"Wikipedia").unwrap();
+    let function = domain
+        .func::<fn(postern::Offset, u64) -> u32>("checksum")
+        .unwrap();
+    assert_eq!(function.call(place, 9).unwrap(), 0x11e6_0398);
+
     std::fs::write(folder.join("src/lib.rs"), WITHOUT_STD).unwrap();
     let image = image(&cargo_postern(&folder, &["build"]));
     let domain = Domain::builder(&image)
