@@ -136,17 +136,16 @@ pub fn block_all_signals() {
     }
 }
 
-/// Blocks all signals in the calling thread, those of libc's own, too: the mask before, as the
-/// kernel has it.
-pub(crate) fn block_whatever() -> u64 {
-    let (all, mut before) = (u64::MAX, 0u64);
-    let how = libc::SIG_SETMASK;
+/// Changes the calling thread's mask, as the kernel has it; in signal handlers, too. The mask
+/// before.
+pub(crate) fn change(how: libc::c_int, mask: u64) -> u64 {
+    let mut before = 0u64;
     // SAFETY: the kernel reads eight bytes and writes eight.
     unsafe {
         libc::syscall(
             libc::SYS_rt_sigprocmask,
             how,
-            &raw const all,
+            &raw const mask,
             &raw mut before,
             8usize,
         )

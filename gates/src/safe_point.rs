@@ -264,7 +264,7 @@ unsafe extern "C" fn run(saved: *mut c_void) -> ! {
         Function::C(look, context) => Ok(unsafe { look(*context as *mut c_void) } == 0),
     };
     // Nothing comes between the end of the service that this was, and the instruction.
-    let mask = mask::block_whatever();
+    let mask = mask::change(libc::SIG_SETMASK, u64::MAX);
     host::keep(thread, facts);
     // SAFETY: the copy of the frame, and what it names, are this thread's own; its mask is the
     // kernel's eight bytes.

@@ -68,18 +68,12 @@ impl CountersOut<'_> {
     ///
     /// # Errors
     /// NULL, or a size that no version has.
-    pub fn put(self, mut counters: CCounters) -> Result<(), Failure> {
+    pub fn put(self, counters: CCounters) -> Result<(), Failure> {
         if self.0.is_null() {
             return Err(null("counters"));
         }
-        // SAFETY: not null, so a structure that begins with its size.
-        let size = unsafe { self.0.cast::<usize>().read() };
-        check_size(size, "pt_counters")?;
-        counters.size = size;
-        // SAFETY: `size` bytes are there, as the host says; at most the structure's are copied, all
-        // integers.
-        unsafe { put_sized(self.0, &counters, size) };
-        Ok(())
+        // SAFETY: the host's structure, of integers, which begins with its size.
+        unsafe { put(self.0, counters, "pt_counters") }
     }
 }
 
@@ -89,28 +83,28 @@ pub struct SourceErrorOut<'call>(*mut CSourceError, PhantomData<&'call ()>);
 
 impl SourceErrorOut<'_> {
     /// Fills what the host knows of the structure. False for NULL, or a size that no version has.
-    pub fn put(self, mut error: CSourceError) -> bool {
-        if self.0.is_null() {
-            return false;
-        }
-        // SAFETY: not null, so a structure that begins with its size.
-        let size = unsafe { self.0.cast::<usize>().read() };
-        if check_size(size, "pt_source_error").is_err() {
-            return false;
-        }
-        error.size = size;
-        // SAFETY: `size` bytes are there, as the host says.
-        unsafe { put_sized(self.0, &error, size) };
-        true
+    pub fn put(self, error: CSourceError) -> bool {
+        // SAFETY: not null, so a structure of the host's, which begins with its size.
+        !self.0.is_null() && unsafe { put(self.0, error, "pt_source_error") }.is_ok()
     }
 }
 
-/// Copies as much of a structure as its host knows.
+/// Fills as much of a structure as its host knows.
+///
+/// # Errors
+/// A size that no version has.
 ///
 /// # Safety
-/// `to` has `size` bytes.
-unsafe fn put_sized<T>(to: *mut T, from: &T, size: usize) {
-    let from = std::ptr::from_ref(from).cast::<u8>();
-    // SAFETY: no more than is there at either place.
-    unsafe { std::ptr::copy_nonoverlapping(from, to.cast::<u8>(), size.min(size_of::<T>())) };
+/// `to` is not null, and has as many bytes as its first word says. `T` begins with such a word, and
+/// all bytes are valid for what the host makes of it.
+unsafe fn put<T>(to: *mut T, mut from: T, name: &str) -> Result<(), Failure> {
+    // SAFETY: the caller's promise; no more is copied than is there at either place.
+    unsafe {
+        let size = to.cast::<usize>().read();
+        check_size(size, name)?;
+        let from = (&raw mut from).cast::<u8>();
+        from.cast::<usize>().write(size);
+        std::ptr::copy_nonoverlapping(from, to.cast::<u8>(), size.min(size_of::<T>()));
+    }
+    Ok(())
 }

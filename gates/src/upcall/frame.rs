@@ -3,7 +3,7 @@
 //! that the upcall needs.
 
 use crate::map::{self, Mapping};
-use crate::mask::FAULTS;
+use crate::mask::{self, FAULTS};
 use crate::outcome::Refusal;
 use crate::signal::{self, frame};
 use libc::{c_int, ucontext_t};
@@ -137,7 +137,7 @@ impl Frame {
         if moves || before & taken() != 0 {
             mask = Some(!taken());
             // Not even the abort signal comes between this stack and the next one.
-            change_mask(libc::SIG_SETMASK, u64::MAX);
+            mask::change(libc::SIG_SETMASK, u64::MAX);
         }
         // SAFETY: errno's location is thread-local and always valid.
         self.errno = unsafe { *libc::__errno_location() };
@@ -159,7 +159,7 @@ impl Frame {
             // SAFETY: the range is this state's own. `rt_sigreturn` brings back the one before.
             unsafe { libc::sigaltstack(&stack, std::ptr::null_mut()) };
         }
-        change_mask(libc::SIG_SETMASK, mask);
+        mask::change(libc::SIG_SETMASK, mask);
     }
 
     /// To the instruction that was interrupted.
@@ -189,18 +189,4 @@ pub(super) fn bit(signal: c_int) -> u64 {
 /// The signals that an upcall takes.
 fn taken() -> u64 {
     FAULTS.into_iter().map(bit).sum::<u64>() | bit(signal::abort_signal())
-}
-
-/// Changes the calling thread's mask; in signal handlers, too.
-pub(super) fn change_mask(how: c_int, mask: u64) {
-    // SAFETY: the kernel reads eight bytes.
-    unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigprocmask,
-            how,
-            &raw const mask,
-            0usize,
-            8usize,
-        )
-    };
 }

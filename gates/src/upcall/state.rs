@@ -13,6 +13,7 @@ use crate::control::Control;
 use crate::entry::Entry;
 use crate::lifecycle::Phase;
 use crate::machine;
+use crate::mask;
 use crate::memory;
 use crate::outcome::{self, RawFault};
 use crate::signal;
@@ -281,7 +282,7 @@ impl State {
         // Of a thread that is in no call, the number is a former one's.
         let sequence = thread.sequence.load(Relaxed);
         if thread.call_state.own().is_settled() && thread.end_request().is_for(sequence) {
-            frame::change_mask(libc::SIG_BLOCK, frame::bit(signal::abort_signal()));
+            mask::change(libc::SIG_BLOCK, frame::bit(signal::abort_signal()));
             signal::remind(thread);
         }
         self.frame.go_back()
