@@ -1,6 +1,6 @@
 # A folder that others have, too: the same on any system. $OWN is one that is nobody else's.
-mkdir work
-cd work
+mkdir tools
+cd tools
 echo one > a
 echo two >> a
 cat a

@@ -18,11 +18,11 @@ fn script() -> PathBuf {
 }
 
 /// What the script prints here, in an empty folder.
-fn here(work: &Path) -> String {
+fn here(folder: &Path) -> String {
     let own = tempfile::tempdir().expect("a folder");
     let output = Command::new("sh")
         .arg(script())
-        .current_dir(work)
+        .current_dir(folder)
         .env("OWN", own.path())
         .env("LC_ALL", "C")
         .output();
@@ -183,8 +183,8 @@ fn told(server: &Server) {
                 std::fs::write(there("restarted"), "").expect("a file");
             }
             "web" => {
-                let numbers = std::fs::read(there("work/more")).expect("a file");
-                assert!(get(port, "/work/more") == numbers, "it is another file");
+                let numbers = std::fs::read(there("tools/more")).expect("a file");
+                assert!(get(port, "/tools/more") == numbers, "it is another file");
                 assert_eq!(get(port, "/given"), b"second\n");
                 std::fs::write(there("given"), "third\n").expect("a change");
                 std::thread::sleep(Duration::from_millis(3500));
@@ -208,9 +208,9 @@ fn told(server: &Server) {
     let expected = here(twin.path());
     for folder in ["tcp", "udp"] {
         assert_eq!(says(folder), expected.trim_end(), "{folder}");
-        let work = export.join(folder).join("work");
+        let tools = export.join(folder).join("tools");
         assert!(
-            whole(&work) == whole(&twin.path().join("work")),
+            whole(&tools) == whole(&twin.path().join("tools")),
             "{folder}: the folders differ"
         );
     }
