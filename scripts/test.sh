@@ -140,6 +140,7 @@ step "test programs" find_programs
 later documentation "cargo test --release --workspace --doc --no-fail-fast"
 later demonstration demo/run.sh
 later programs "scripts/programs.sh cjson"
+later netstack "cd interpose/netstack && cargo test --release --locked --quiet --lib"
 later fuzzing "fuzz/run.sh 10"
 step "tests, $jobs programs at a time" run_jobs
 step "once more, alone, what failed" run_again

@@ -6,6 +6,6 @@ case $1 in
 *) output=$PWD/${1:?an output file is wanted} ;;
 esac
 cd "$(dirname "$0")"
-bitcode=../../target/netstack/release/postern-netstack.bc
+bitcode=../../target/netstack/x86_64-unknown-linux-gnu/release/postern-netstack.bc
 cargo rustc --release --quiet --lib --crate-type staticlib -- --emit=llvm-bc="$bitcode"
 "${POSTERN:-postern}" cc -O2 -fpostern-heap=1G -o "$output" "$bitcode"

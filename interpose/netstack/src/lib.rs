@@ -9,6 +9,7 @@
 //! | `ring` | frames, out of the kernel's rings and into them |
 //! | `checksum` | sums of frames that nobody else has checked |
 //! | `packets` | the socket of these rings: interface, filter, mappings |
+//! | `chosen` | which packets are the stack's, by the crate `postern-filter` |
 //! | `options` | the agent's arguments |
 //! | `stack` | smoltcp's interface and sockets, and their turns |
 //! | `socket` | what a program's socket is, and whether it has something to tell |
@@ -24,6 +25,7 @@ extern crate alloc;
 
 mod calls;
 mod checksum;
+mod chosen;
 mod datagram;
 mod descriptor;
 #[cfg(not(test))]

@@ -17,6 +17,9 @@ pub struct Options {
     pub gateway: Option<[u8; 4]>,
     /// Whether sums of received frames are looked at that the kernel has not checked.
     pub checks: bool,
+    /// Which packets of those for its address it takes, in the language of `pcap-filter(7)`: all if
+    /// there is nothing.
+    pub filter: String,
 }
 
 /// Reads them.
@@ -34,7 +37,7 @@ pub fn read(words: &[Vec<u8>]) -> Result<Options, String> {
         let name = word.as_ref();
         if !matches!(
             name,
-            "--interface" | "--address" | "--gateway" | "--checksums"
+            "--interface" | "--address" | "--gateway" | "--checksums" | "--filter"
         ) {
             return Err(format!("no such argument of the stack: {name}"));
         }
@@ -43,6 +46,7 @@ pub fn read(words: &[Vec<u8>]) -> Result<Options, String> {
             .ok_or_else(|| format!("{name} wants a value"))?;
         match name {
             "--interface" => options.interface = value.to_string(),
+            "--filter" => options.filter = value.to_string(),
             "--address" => {
                 let parts = value.split_once('/').and_then(|(address, prefix)| {
                     let prefix = prefix.parse().ok().filter(|bits| (1..=30).contains(bits));
@@ -66,7 +70,8 @@ pub fn read(words: &[Vec<u8>]) -> Result<Options, String> {
         }
     }
     if options.interface.is_empty() || !has_address {
-        let usage = "it wants --interface NAME --address ADDRESS/BITS [--gateway ADDRESS]";
+        let usage = "it wants --interface NAME --address ADDRESS/BITS [--gateway ADDRESS] \
+            [--filter EXPRESSION]";
         return Err(String::from(usage));
     }
     Ok(options)

@@ -2,10 +2,12 @@
 
 use crate::options::Options;
 use crate::ring::{self, Ring};
-use crate::{host, lock};
+use crate::{chosen, host, lock};
 use alloc::alloc::{Layout, alloc};
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
+use postern_filter::classic;
 
 const SOCKET: u64 = 41;
 const BIND: u64 = 49;
@@ -57,6 +59,7 @@ pub fn open(options: &Options) -> Result<Interface, String> {
     const BYPASS: u64 = 20;
     const INCOMING: u64 = 23;
     let name = &options.interface;
+    let chosen = chosen::of(options)?;
     let low = host::now(SOCKET, [PACKET, RAW, 0, 0, 0, 0]);
     if low < 0 {
         return Err(format!(
@@ -75,7 +78,7 @@ pub fn open(options: &Options) -> Result<Interface, String> {
     const SEND_BLOCK: usize = 64 << 10;
     let received = rings(ring::RECEIVE, ring::RECEIVE_BYTES, ring::RECEIVE_BYTES);
     let sent = rings(ring::SEND, ring::SEND_BYTES, SEND_BLOCK);
-    filter(file, options);
+    filter(file, &chosen)?;
     option(file, LEVEL, BYPASS, &[1]);
     option(file, LEVEL, INCOMING, &[1]);
     if option(file, LEVEL, VERSION, &[1]) < 0
@@ -144,14 +147,11 @@ fn bind(file: u64, index: u32, name: &str) -> Result<(), String> {
     }
 }
 
-/// Only what is for the stack: ARP, and packets of IPv4 to its address or to all.
-fn filter(file: u64, options: &Options) {
+/// Has the kernel put into the rings what is [`chosen`] alone.
+fn filter(file: u64, list: &[classic::Instruction]) -> Result<(), String> {
     const ATTACH: u64 = 26;
     const SOCKET_LEVEL: u64 = 1;
-    const HALF: u16 = 0x28;
-    const WORD: u16 = 0x20;
-    const EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
+    /// `struct sock_filter`.
     #[repr(C)]
     #[derive(Clone, Copy)]
     struct Instruction {
@@ -160,38 +160,33 @@ fn filter(file: u64, options: &Options) {
         otherwise: u8,
         value: u32,
     }
+    /// `struct sock_fprog`.
     #[repr(C)]
     struct Program {
         length: u64,
         at: u64,
     }
-    let of = |code, when, otherwise, value| Instruction {
-        code,
-        when,
-        otherwise,
-        value,
-    };
-    let address = u32::from_be_bytes(options.address);
-    let all = address | u32::MAX.checked_shr(options.prefix.into()).unwrap_or(0);
-    let program = [
-        of(HALF, 0, 0, 12),
-        of(EQUAL, 6, 0, 0x806),
-        of(EQUAL, 0, 4, 0x800),
-        of(WORD, 0, 0, 30),
-        of(EQUAL, 3, 0, address),
-        of(EQUAL, 2, 0, all),
-        of(EQUAL, 1, 0, u32::MAX),
-        of(RETURN, 0, 0, 0),
-        of(RETURN, 0, 0, u32::MAX),
-    ];
+    let program: Vec<Instruction> = list
+        .iter()
+        .map(|one| Instruction {
+            code: one.code,
+            when: one.jt,
+            otherwise: one.jf,
+            value: one.k,
+        })
+        .collect();
     let whole = Program {
         length: program.len() as u64,
-        at: host::address(&program),
+        at: host::address(&program[..]),
     };
-    host::now(
-        SETSOCKOPT,
-        [file, SOCKET_LEVEL, ATTACH, host::address(&whole), 16, 0],
-    );
+    let words = [file, SOCKET_LEVEL, ATTACH, host::address(&whole), 16, 0];
+    match host::now(SETSOCKOPT, words) {
+        0 => Ok(()),
+        error => Err(format!(
+            "the kernel takes no such filter (error {})",
+            -error
+        )),
+    }
 }
 
 /// Room for the rings in the window: whole pages.

@@ -106,7 +106,7 @@ fn lines(said: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The part that runs under the stack: the words of a program.
+/// The part that runs under the stack: the words of a program; `MORE` has arguments of the stack.
 #[test]
 #[ignore = "the tests below start it"]
 fn part() {
@@ -118,6 +118,8 @@ fn part() {
         .argument("stack")
         .argument("--address")
         .argument("10.77.0.2/24");
+    let more = std::env::var("MORE").unwrap_or_default();
+    let interposer = more.lines().fold(interposer, Interposer::argument);
     let status = interposer.run(OsStr::new(words[0]), &words[1..]);
     println!("it: {:?}", status.expect("the program is run").code());
 }
@@ -290,6 +292,43 @@ fn children_that_are_killed() {
     assert_eq!(lines(&said), [wanted, "Some(0)"], "{said}");
 }
 
+/// A network behind the gateway: two servers that echo.
+const AFAR: &str = "import socket, threading
+def serve(port):
+    s = socket.create_server(('10.88.0.1', port))
+    if port == 7000: print('ready', flush=True)
+    while True: c = s.accept()[0]; c.sendall(c.recv(100)); c.close()
+threading.Thread(target=serve, args=[7002], daemon=True).start(); serve(7000)
+";
+
+const NEAR: &str = "import socket
+s = socket.create_connection(('10.88.0.1', 7000), timeout=20); s.sendall(b'far'); print('it:', s.recv(9))
+try: socket.create_connection(('10.88.0.1', 7002), timeout=1)
+except TimeoutError: print('it: nothing comes')
+";
+
+#[test]
+fn gateways_and_filters() {
+    let (afar, near) = (program("afar.py", AFAR), program("near.py", NEAR));
+    let script = format!(
+        "cd {}; peer ip addr add 10.88.0.1/32 dev lo
+        nsenter -n -t $other python3 {afar} > afar & server=$!
+        until [ -s afar ]; do sleep 0.05; done
+        export MORE=$(printf '%s\\n' --gateway 10.77.0.1 --filter 'tcp src port 7000')
+        under python3 {near}
+        kill $server; wait $server || true",
+        folder().display()
+    );
+    let Some(said) = between(&script) else {
+        return;
+    };
+    assert_eq!(
+        lines(&said),
+        ["b'far'", "nothing comes", "Some(0)"],
+        "{said}"
+    );
+}
+
 #[test]
 fn what_is_wrong_is_one_sentence() {
     let agent = stack();
@@ -305,6 +344,10 @@ fn what_is_wrong_is_one_sentence() {
         (
             "--interface lo",
             "it wants --interface NAME --address ADDRESS/BITS",
+        ),
+        (
+            "--interface lo --address 10.77.0.2/24 --filter tpc",
+            "--filter at 0: `tpc` stands where a condition should; did you mean `tcp`?",
         ),
     ] {
         let file = folder().join("said");
