@@ -150,6 +150,57 @@ impl Debugger {
         self.wait()
     }
 
+    /// Lets it go along a path that it took before, of program counters, from the first, where it
+    /// is, to near the last: at full speed to an instruction that is not the one before again, as
+    /// the rounds of a string instruction are, for which a debug register stops it once. Returns
+    /// the place on the path, from where single steps do the rest. It may be at `end` instead,
+    /// where all paths end, if this one was another.
+    ///
+    /// # Errors
+    /// It is gone. Signals that come on the way are delivered as `deliver` says: 0 is not at all.
+    pub fn follow(
+        &self,
+        path: &[u64],
+        end: u64,
+        deliver: impl Fn(i32) -> i32,
+    ) -> std::result::Result<usize, Stop> {
+        let is_new = |&at: &usize| path[at - 1] != path[at];
+        let Some(near) = (2..path.len()).rev().find(is_new) else {
+            return Ok(0);
+        };
+        let pc = path[near];
+        let times = (1..=near).filter(|at| path[*at] == pc && is_new(at));
+        // Off the first, at which a breakpoint would stop it or not.
+        let mut stop = self.step();
+        self.break_at(Some(pc));
+        let mut left = times.count();
+        loop {
+            match stop {
+                Stop::Signal(libc::SIGTRAP) if left == 0 || self.pc() == end => break,
+                Stop::Signal(libc::SIGTRAP) => self.go(0),
+                Stop::Signal(signal) => self.go(deliver(signal)),
+                Stop::Gone(_) => return Err(stop),
+            }
+            stop = self.wait();
+            left -= usize::from(stop == Stop::Signal(libc::SIGTRAP) && self.pc() == pc);
+        }
+        self.break_at(None);
+        self.forget_stop();
+        Ok(near)
+    }
+
+    /// Clears the flag by which an instruction is executed that a debug register has stopped: it
+    /// would be in the frame of the next signal, and keep the same stop from the way back.
+    fn forget_stop(&self) {
+        const RESUME: u64 = 1 << 16;
+        let offset = std::mem::offset_of!(libc::user_regs_struct, eflags);
+        // SAFETY: a word of the stopped child's registers.
+        unsafe {
+            let flags = libc::ptrace(libc::PTRACE_PEEKUSER, self.pid, offset, 0) as u64;
+            libc::ptrace(libc::PTRACE_POKEUSER, self.pid, offset, flags & !RESUME);
+        }
+    }
+
     /// Its program counter.
     pub fn pc(&self) -> u64 {
         let offset = std::mem::offset_of!(libc::user_regs_struct, rip);

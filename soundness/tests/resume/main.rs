@@ -218,9 +218,7 @@ fn run(variant: &'static Variant) {
         };
         for comes in [Comes::Wish(wish), Comes::Upcall] {
             session.to_begin();
-            // Allocation is not the same each time, so gates are found by their addresses.
-            let nth = path[..k].iter().filter(|&&p| p == pc).count();
-            ended += u32::from(session.interrupt_at(pc, nth, comes));
+            ended += u32::from(session.interrupt_at(&path[..=k], comes));
             tried += 1;
         }
     }
@@ -304,17 +302,22 @@ impl Session {
         texts.iter().any(|&(start, end)| (start..end).contains(&pc))
     }
 
-    /// Lets it come where the call is at `pc` after it has been there `nth` times. Whether the call
-    /// was ended by it.
-    fn interrupt_at(&self, pc: u64, nth: usize, comes: Comes) -> bool {
-        let mut been = 0;
-        while self.child.pc() != pc || been < nth {
+    /// Lets it come at the last instruction of a call that goes this path. Whether the call was
+    /// ended by it.
+    fn interrupt_at(&self, path: &[u64], comes: Comes) -> bool {
+        // Allocation is not the same each time, so the place is found by its address.
+        let pc = path[path.len() - 1];
+        let near = self.child.follow(path, host::stops().1, |signal| signal);
+        let near = near.unwrap_or_else(|stop| panic!("{}: {stop:?} on the way", self.name));
+        let passes = |from: &[u64]| from.iter().filter(|&&p| p == pc).count();
+        let mut left = passes(&path[near..path.len() - 1]);
+        while self.child.pc() != pc || left > 0 {
             if self.child.pc() == host::stops().1 {
                 // It went another way.
                 self.to_report();
                 return false;
             }
-            been += usize::from(self.child.pc() == pc);
+            left -= usize::from(self.child.pc() == pc);
             self.step();
         }
         let at = self.report.thread();

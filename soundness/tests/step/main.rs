@@ -117,7 +117,7 @@ fn run(scenario: &'static Scenario, visited: &mut Visited) {
         }
         session.to_begin();
         let ended = session.interrupt_at(
-            k,
+            &path[..=k],
             if k % 2 == 0 {
                 testing::DEADLINE
             } else {
@@ -253,9 +253,12 @@ impl Session {
             .any(|&(start, end)| (start..end).contains(&pc))
     }
 
-    /// True if the call was ended by the request.
-    fn interrupt_at(&self, k: usize, kind: u32) -> bool {
-        for _ in 0..k {
+    /// Interrupts a call that goes this path at its last instruction. True if it was ended by the
+    /// request.
+    fn interrupt_at(&self, path: &[u64], kind: u32) -> bool {
+        let near = self.child.follow(path, host::stops().1, |signal| signal);
+        let near = near.unwrap_or_else(|stop| panic!("{}: {stop:?} on the way", self.name));
+        for _ in near..path.len() - 1 {
             let pc = self.child.pc();
             if pc == host::stops().1 {
                 break; // A shorter path than the first one: allocation and hashing are not the same each time.

@@ -221,7 +221,7 @@ fn run(scenario: &'static Scenario, visited: &mut BTreeMap<&'static str, BTreeSe
             visited.entry(label).or_default().insert(pc);
         }
         session.to_begin();
-        session.interrupt_at(k, if k % 3 == 2 { FAULT } else { 1 });
+        session.interrupt_at(&path[..=k], if k % 3 == 2 { FAULT } else { 1 });
         tried += 1;
     }
     println!(
@@ -431,13 +431,24 @@ impl Session {
         texts.iter().any(|&(start, end)| (start..end).contains(&pc))
     }
 
-    fn interrupt_at(&self, k: usize, event: u64) {
-        for _ in 0..k {
+    /// Lets a call go this path, up to before its last instruction.
+    fn follow(&self, path: &[u64]) {
+        let delivered = |signal| match self.without_watchdog() && signal == self.report.signal() {
+            true => 0,
+            false => signal,
+        };
+        let near = self.child.follow(path, host::stops().1, delivered);
+        let near = near.unwrap_or_else(|stop| panic!("{}: {stop:?} on the way", self.name));
+        for _ in near..path.len() - 1 {
             if self.child.pc() == host::stops().1 {
                 break; // A shorter path than the first one.
             }
             self.step();
         }
+    }
+
+    fn interrupt_at(&self, path: &[u64], event: u64) {
+        self.follow(path);
         let pc = self.child.pc();
         let before = self.report.upcalls();
         let was = self.everything(&before);
@@ -475,13 +486,13 @@ impl Session {
     /// whether the upcall's call is the innermost there.
     fn upcall(&self, path: &[u64], end: Place, innermost: Option<bool>) -> Vec<(u64, bool)> {
         self.to_begin();
-        let (&last, before) = path.split_last().expect("a path");
-        before.iter().for_each(|_| self.step());
+        let last = *path.last().expect("a path");
+        self.follow(path);
         while self.child.pc() != last {
             // This call went by the slow path.
             self.to_report();
             self.to_begin();
-            before.iter().for_each(|_| self.step());
+            self.follow(path);
         }
         let at = self.report.thread();
         let interrupted = self.child.read(at.sequence);
