@@ -2,9 +2,9 @@
 # Every test. `make test` and continuous integration run it.
 #
 # Everything is built once, with the features that tests need, and then all test programs run side
-# by side, longest first by what they took the last time (target/test-times): some compute, some
-# wait for deadlines. A line tells the end of each; what a failed one said stands at the end. JOBS=N
-# runs N at a time.
+# by side, longest first by what they took the last time (target/test-times; before the first time
+# scripts/test-times): some compute, some wait for deadlines. A line tells the end of each; what a
+# failed one said stands at the end. JOBS=N runs N at a time.
 #
 # Some tests watch clocks that a busy machine stops for them. So what failed beside others is run
 # once more alone. Where it passes then the whole passes, and what it said first is printed
@@ -73,12 +73,13 @@ run_job() {
 }
 export -f run_job
 
-# The names of all jobs: those of unknown length first, then the longest.
+# The names of all jobs, the longest first. What no file names is short.
 order() {
-	local job name
+	local known=scripts/test-times job name
+	[[ ! -e $times ]] || known=$times
 	for job in "$queue"/*.job; do
 		name=$(basename "$job" .job)
-		printf '%s %s\n' "$(awk -v name="$name" '$1 == name { print $2 }' "$times" 2>/dev/null | grep . || echo 1000000)" "$name"
+		awk -v name="$name" '$1 == name { seconds = $2 } END { print seconds + 0, name }' "$known"
 	done | sort -rn | cut -d' ' -f2
 }
 
@@ -141,7 +142,7 @@ later documentation "cargo test --release --workspace --doc --no-fail-fast"
 later demonstration demo/run.sh
 later programs "scripts/programs.sh cjson"
 later netstack "cd interpose/netstack && cargo test --release --locked --quiet --lib"
-later fuzzing "fuzz/run.sh 10"
+later fuzzing "fuzz/run.sh 4"
 step "tests, $jobs programs at a time" run_jobs
 step "once more, alone, what failed" run_again
 report

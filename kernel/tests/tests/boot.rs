@@ -14,10 +14,10 @@ use machine::{FirstFiles, boot, kernel, script, workspace};
 use postern_verifier::Profile;
 
 /// Snippets at random in each of the four machines, unless the environment has another number.
-const SNIPPETS: u32 = 2_500;
+const SNIPPETS: u32 = 1_000;
 
 /// Requests at random in each of them, unless the environment has another number.
-const REQUESTS: u32 = 3_000;
+const REQUESTS: u32 = 1_000;
 
 /// The attack corpus for the guest: name, expectation, imports, bytes.
 fn cases() -> String {
