@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// All of them want the same processor.
+/// All of them want the same processor, and one counts the process's descriptors, to which the
+/// pipes of what another starts would be added.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -331,6 +332,7 @@ fn no_descriptor_stays() {
 /// What is wrong is said, with the remedy, before anything is started.
 #[test]
 fn wrong_options() {
+    let _alone = alone();
     for (arguments, says) in [
         (&["--placement", "kernel"][..], "possible values"),
         (&["--share", "40"], "TARGET/PERIOD"),
@@ -390,6 +392,7 @@ fn wrong_options() {
 #[test]
 fn roles_are_told_nonsense() {
     use std::io::Write;
+    let _alone = alone();
     for (text, says) in [
         ("", "standard input ended"),
         ("{}\n", "no setup"),
