@@ -87,6 +87,10 @@ enum {
 PT_API pt_namespace *pt_namespace_new(pt_image *image, pt_options *options, int recover, int uses);
 /* Closes it. Its function pointers return 0 from now on. */
 PT_API int pt_namespace_free(pt_namespace *space);
+/* What namespaces that are made with `options` have for their functions: names at once (4096, at
+ * most 65536), bytes of machine code (16 MiB), of constants (16 MiB) and of variables (64 MiB). 0 is
+ * the default. All of it is address space until it is used; what does not fit is PT_E_LIMIT. */
+PT_API int pt_options_capacity(pt_options *options, uint32_t functions, uint64_t code, uint64_t constants, uint64_t variables);
 /* The domain that it is: memory, counters, reset. */
 PT_API pt_domain *pt_namespace_domain(pt_namespace *space);
 /* Compiles E-code and adds its functions and variables, in the place of those that had their names;
@@ -94,6 +98,11 @@ PT_API pt_domain *pt_namespace_domain(pt_namespace *space);
 PT_API int pt_namespace_create(pt_namespace *space, const char *unit, const char *source);
 /* The same with an object of `postern cc -c`. It does not say the types of its functions. */
 PT_API int pt_namespace_create_object(pt_namespace *space, const char *unit, const void *object, size_t length);
+/* Compiles E-code to an image, for pt_image_from_memory or a file: functions that are not static are
+ * exports, those that are declared and not defined imports. Returns its bytes' number, and stores
+ * them if that many fit `size`; with 0, `to` may be NULL, and it is only said what is wrong with the
+ * source: PT_E_SOURCE and pt_error_source, or PT_E_UNRESOLVED. */
+PT_API int64_t pt_ecode_image(const char *unit, const char *source, void *to, size_t size);
 /* Leads a name to the function that `other` leads to now. */
 PT_API int pt_namespace_link(pt_namespace *space, const char *name, const char *other);
 /* Whoever calls the function from now on gets a fault PT_FAULT_DELETED; calls inside go on. */

@@ -1,6 +1,6 @@
 //! Namespaces: `pt_namespace_…`.
 
-use crate::boundary::{Out, Source, SourceErrorOut, Text, TextTarget, Words};
+use crate::boundary::{Out, Source, SourceErrorOut, Target, Text, TextTarget, Words};
 use crate::domain::{self, DomainKind, Opened};
 use crate::failure::{self, Code, Failure, Place};
 use crate::handle::{Handle, kind};
@@ -8,7 +8,7 @@ use crate::image::ImageKind;
 use crate::options::{self, OptionsKind};
 use crate::pointers::Pointers;
 use postern::{
-    CreateError, FunctionId, IdCallError, Namespace, NamespaceError, Recovery, RegisterUse,
+    CreateError, FunctionId, IdCallError, Image, Namespace, NamespaceError, Recovery, RegisterUse,
 };
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl From<CreateError> for Failure {
     fn from(error: CreateError) -> Failure {
         let code = match &error {
             CreateError::Source(_) => Code::Source,
-            CreateError::Unresolved(_) => Code::Unresolved,
+            CreateError::Unresolved(_) | CreateError::Link(_) => Code::Unresolved,
             CreateError::Signature { .. } => Code::Signature,
             CreateError::Refused { .. } | CreateError::Registers { .. } => Code::Refused,
             CreateError::Room { .. } => Code::Limit,
@@ -147,6 +147,7 @@ pub extern "C" fn pt_namespace_new(
         }
         let user = options.user;
         let space = builder
+            .room(options.capacity.clone())
             .registers(uses)
             .recovery(recovery(recover)?.unwrap_or_default())
             .domain(move |builder| options.apply_without_restart(builder))
@@ -206,6 +207,26 @@ pub extern "C" fn pt_namespace_create_object(
         let (unit, object) = (unit.get("unit's name")?, object.get(len, "object")?);
         named.space.create_object(unit, object, &[])?;
         Ok(())
+    })
+}
+
+/// `pt_ecode_image`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_ecode_image(
+    unit: Text<'_>,
+    source: Text<'_>,
+    to: Target<'_>,
+    size: usize,
+) -> i64 {
+    failure::number(|| {
+        let (unit, source) = (unit.get("unit's name")?, source.get("source")?);
+        let file = postern::compile_image(unit, source)?;
+        // Judged here, too, so that what is stored can be loaded.
+        Image::from_bytes(&file)?;
+        if file.len() <= size {
+            to.get(file.len(), "buffer")?.copy_from_slice(&file);
+        }
+        Ok(file.len() as i64)
     })
 }
 

@@ -9,8 +9,8 @@ use crate::fault::Shown;
 use crate::handle::{Handle, kind};
 use crate::object::Draft;
 use postern::{
-    BackOff, DEFAULT_STACK, Decider, DomainBuilder, Lendable, Limits, PeerExport, Placement,
-    Policy, PoolBuilder, Recycle, RestartPolicy, Signature, Ways,
+    BackOff, Capacity, DEFAULT_STACK, Decider, DomainBuilder, Lendable, Limits, PeerExport,
+    Placement, Policy, PoolBuilder, Recycle, RestartPolicy, Signature, Ways,
 };
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -46,6 +46,8 @@ pub struct Options {
     pub decider: Option<Decider>,
     /// The host's own pointer.
     pub user: User,
+    /// What namespaces have for their functions.
+    pub capacity: Capacity,
     /// Called with what happens to modules.
     pub on_reload: (ReloadHandler, User),
     restart: Option<RestartPolicy>,
@@ -255,6 +257,30 @@ pub extern "C" fn pt_options_threads(options: Handle<OptionsKind>, threads: u32)
             ));
         }
         o.limits.threads = threads;
+        Ok(())
+    })
+}
+
+/// `pt_options_capacity`
+#[unsafe(no_mangle)]
+pub extern "C" fn pt_options_capacity(
+    options: Handle<OptionsKind>,
+    functions: u32,
+    code: u64,
+    constants: u64,
+    variables: u64,
+) -> c_int {
+    change(options, |o| {
+        let mut capacity = Capacity::default();
+        let given = |value, default| if value == 0 { default } else { value };
+        capacity.functions = match functions {
+            0 => capacity.functions,
+            functions => functions,
+        };
+        capacity.code = given(code, capacity.code);
+        capacity.constants = given(constants, capacity.constants);
+        capacity.variables = given(variables, capacity.variables);
+        o.capacity = capacity;
         Ok(())
     })
 }

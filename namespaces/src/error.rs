@@ -13,6 +13,10 @@ pub enum CreateError {
     #[cfg(feature = "ecode")]
     #[error("{0}")]
     Source(#[from] postern_ecode::Errors),
+    /// No file can be made of the source.
+    #[cfg(feature = "ecode")]
+    #[error("{0}")]
+    Link(#[from] postern_ecode::LinkError),
     /// The object file is none, or needs what a namespace does not have.
     #[error("the object file: {0}")]
     Object(String),

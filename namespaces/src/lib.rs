@@ -30,6 +30,8 @@ pub use call::IdCallError;
 pub use error::CreateError;
 pub use id::FunctionId;
 pub use postern_runtime::code::Recovery;
+#[cfg(feature = "ecode")]
+pub use source::compile_image;
 pub use state::{Created, NamespaceCounters};
 
 use postern_gates::code::{CodeArena, Plan};

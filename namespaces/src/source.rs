@@ -2,6 +2,7 @@
 
 use super::{CreateError, Created, Namespace};
 use postern_ecode::{Compiler, Object, Options};
+use postern_verifier::window::STACK_LOG2;
 use std::cell::Cell;
 
 thread_local! {
@@ -22,6 +23,29 @@ fn compile(source: &str) -> Result<Object, CreateError> {
     let object = compiler.compile(source);
     let _ = COMPILER.try_with(|place| place.set(Some(compiler)));
     Ok(object?)
+}
+
+/// Compiles E-code and makes an extension file of it, for hosts that keep what they compiled, or
+/// want to know what is wrong with a source without running it. Functions that are not static are
+/// its exports, those that it declares and does not define its imports; `unit` is what faults call
+/// the source. As any file it is judged where it is loaded.
+///
+/// ```
+/// use postern::{Domain, Image, compile_image};
+///
+/// let file = compile_image("math.ec", "int square(int x) { return x * x; }")?;
+/// let domain = Domain::builder(&Image::from_bytes(&file)?).build()?;
+/// assert_eq!(domain.func::<fn(i32) -> i32>("square")?.call(7)?, 49);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// What is wrong with the source.
+pub fn compile_image(unit: &str, source: &str) -> Result<Vec<u8>, CreateError> {
+    let objects = [postern_ecode::compile(source)?];
+    let mut linked = postern_ecode::link(&objects, STACK_LOG2.1)?;
+    linked.name_lines(&objects, &[unit]);
+    Ok(linked.file)
 }
 
 impl Namespace {

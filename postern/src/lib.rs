@@ -33,6 +33,8 @@
 /// The former name of [`Capacity`].
 #[doc(hidden)]
 pub use postern_namespaces::Capacity as Room;
+#[cfg(feature = "ecode")]
+pub use postern_namespaces::compile_image;
 pub use postern_namespaces::{
     Capacity, CreateError, Created, FunctionId, IdCallError, Namespace, NamespaceBuilder,
     NamespaceCounters, NamespaceError, Recovery, RegisterUse,

@@ -48,6 +48,31 @@ int main(void)
     CHECK(pt_namespace_variable(space, "nothing") == 0 && pt_error_code() == PT_E_MISSING);
     CHECK(pt_namespace_lookup(space, "nothing") == 0 && !PT_NAMESPACE_SYM(space, int, nothing, (int)));
 
+    /* A source becomes an image without a namespace, or only its errors. */
+    const char *square = "int twice(int); int square(int x) { return x * twice(x); }";
+    int64_t length = pt_ecode_image("square.ec", square, NULL, 0);
+    unsigned char few[8] = "as is", *bytes = malloc((size_t)length);
+    CHECK(length > 64 && pt_ecode_image("square.ec", square, few, sizeof few) == length && !strcmp((char *)few, "as is"));
+    CHECK(bytes && pt_ecode_image("square.ec", square, bytes, (size_t)length) == length);
+    pt_image *image = pt_image_from_memory(bytes, (size_t)length);
+    pt_domain *compiled = pt_domain_new(image, o);
+    int (*squared)(int) = PT_SYM(compiled, int, square, (int));
+    CHECK(squared && squared(7) == 98 && pt_domain_free(compiled) == 0 && pt_image_free(image) == 0);
+    free(bytes);
+    CHECK(pt_ecode_image("c.ec", "int f(void) { return x; }", NULL, 0) == PT_E_SOURCE);
+    CHECK(pt_error_source(0, &wrong) == 1 && wrong.line == 1 && wrong.column == 22);
+    CHECK(pt_ecode_image("c.ec", "extern int x; int f(void) { return x; }", NULL, 0) == PT_E_UNRESOLVED);
+    CHECK(pt_ecode_image("c.ec", NULL, NULL, 0) == PT_E_ARGUMENT && pt_ecode_image("c.ec", square, NULL, 1 << 20) == PT_E_ARGUMENT);
+
+    /* How much there is for functions. */
+    pt_options *small = pt_options_new();
+    CHECK(small && pt_options_capacity(small, 1, 4096, 0, 4096) == 0);
+    pt_namespace *tight = pt_namespace_new(NULL, small, PT_RECOVER_DEFAULT, PT_USE_GENERAL);
+    CHECK(tight && pt_namespace_create(tight, "a.ec", "int few[8]; int f(void) { return few[0]; }") == 0);
+    CHECK(pt_namespace_create(tight, "b.ec", "int many[2048]; int g(void) { return many[0]; }") == PT_E_LIMIT);
+    CHECK(pt_options_capacity(small, 0, UINT64_MAX, 0, 0) == 0 && !pt_namespace_new(NULL, small, PT_RECOVER_DEFAULT, PT_USE_GENERAL));
+    CHECK(pt_error_code() == PT_E_LIMIT && pt_namespace_free(tight) == 0 && pt_options_free(small) == 0);
+
     /* Whoever has the pointer follows. */
     CHECK(pt_namespace_create(space, "a.ec", "int add(int a, int b) { return a - b; }") == 0);
     CHECK(sum(5) == 1);
