@@ -214,6 +214,8 @@ install: build
 	install -m755 target/release/libpostern_capi.so $(DESTDIR)$(PREFIX)/lib/libpostern.so.0
 	ln -sf libpostern.so.0 $(DESTDIR)$(PREFIX)/lib/libpostern.so
 	install -m644 target/release/libpostern_capi.a $(DESTDIR)$(PREFIX)/lib/libpostern.a
+	# Symbols stay: GDB finds by one of them where it is told of domains.
+	strip -g $(DESTDIR)$(PREFIX)/bin/postern $(DESTDIR)$(PREFIX)/lib/libpostern.so.0 $(DESTDIR)$(PREFIX)/lib/libpostern.a
 	install -m644 capi/include/postern.h capi/include/postern-events.h capi/include/postern-modules.h capi/include/postern-policy.h capi/include/postern-types.h capi/include/postern-filter.h capi/include/postern-kernel.h $(DESTDIR)$(PREFIX)/include/
 	install -m644 server/include/libcgi.h $(DESTDIR)$(PREFIX)/include/libcgi.h
 	sed 's|@PREFIX@|$(PREFIX)|' capi/postern.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/postern.pc
