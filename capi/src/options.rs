@@ -261,6 +261,15 @@ pub extern "C" fn pt_options_threads(options: Handle<OptionsKind>, threads: u32)
     })
 }
 
+/// What was given; the default for 0.
+fn given<T: Default + PartialEq>(value: T, default: T) -> T {
+    if value == T::default() {
+        default
+    } else {
+        value
+    }
+}
+
 /// `pt_options_capacity`
 #[unsafe(no_mangle)]
 pub extern "C" fn pt_options_capacity(
@@ -272,11 +281,7 @@ pub extern "C" fn pt_options_capacity(
 ) -> c_int {
     change(options, |o| {
         let mut capacity = Capacity::default();
-        let given = |value, default| if value == 0 { default } else { value };
-        capacity.functions = match functions {
-            0 => capacity.functions,
-            functions => functions,
-        };
+        capacity.functions = given(functions, capacity.functions);
         capacity.code = given(code, capacity.code);
         capacity.constants = given(constants, capacity.constants);
         capacity.variables = given(variables, capacity.variables);
@@ -387,13 +392,9 @@ pub extern "C" fn pt_options_back_off(
 ) -> c_int {
     change(options, |o| {
         let mut back_off = BackOff::default();
-        let time = |us: u64, default| match us {
-            0 => default,
-            us => Duration::from_micros(us),
-        };
-        back_off.first = time(first, back_off.first);
-        back_off.most = time(most, back_off.most);
-        back_off.factor = if factor == 0 { back_off.factor } else { factor };
+        back_off.first = given(Duration::from_micros(first), back_off.first);
+        back_off.most = given(Duration::from_micros(most), back_off.most);
+        back_off.factor = given(factor, back_off.factor);
         back_off.give_up_after = (give_up_after != 0).then_some(give_up_after);
         o.restart = Some(RestartPolicy::BackOff(back_off));
         Ok(())

@@ -31,7 +31,6 @@ pub enum ProgramError {
 #[cfg(feature = "compile")]
 pub fn load(path: &Path) -> Result<Image, ProgramError> {
     use postern_toolchain::{Language, driver::run_captured};
-    use postern_verifier::window::STACK_LOG2;
     use std::ffi::OsString;
 
     let name = || path.display().to_string();
@@ -60,11 +59,8 @@ pub fn load(path: &Path) -> Result<Image, ProgramError> {
             let lines = lines.lines().map(|line| format!("{}:{line}", name()));
             ProgramError::Compile(lines.collect::<Vec<_>>().join("\n"))
         };
-        let units = [postern_ecode::compile(&source).map_err(|e| wrong(&e))?];
-        let linked = postern_ecode::link(&units, STACK_LOG2.1);
-        let mut linked = linked.map_err(|e| wrong(&e))?;
-        linked.name_lines(&units, &[&name()]);
-        return Image::from_bytes(&linked.file).map_err(refused);
+        let compiled = postern::compile_image(&name(), &source).map_err(|e| wrong(&e))?;
+        return Image::from_bytes(&compiled).map_err(refused);
     }
     Image::load(path).map_err(refused)
 }

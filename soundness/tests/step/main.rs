@@ -10,6 +10,7 @@
 //! This test has no harness: the children are forked, so the process must have one thread.
 
 mod fixture;
+mod labels;
 mod memory;
 mod peers;
 mod reader;
@@ -17,6 +18,7 @@ mod reader;
 mod report;
 mod scenario;
 
+use labels::{is_end, label, place};
 use postern::testing;
 use postern_soundness::debugger::{Debugger, Stop};
 use postern_soundness::host;
@@ -133,18 +135,6 @@ fn run(scenario: &'static Scenario, visited: &mut Visited) {
         scenario.name,
         path.len()
     );
-}
-
-/// The label whose range holds `pc`.
-fn label(labels: &[(&'static str, usize)], pc: u64) -> Option<&'static str> {
-    let after = labels.partition_point(|l| l.1 as u64 <= pc);
-    let name = (0 < after && after < labels.len()).then(|| labels[after - 1].0);
-    name.filter(|name| !is_end(name))
-}
-
-/// Whether what is behind the label is not the gates' any more.
-fn is_end(label: &str) -> bool {
-    label.ends_with("_end")
 }
 
 struct Session {
@@ -291,11 +281,7 @@ impl Session {
             match self.child.wait() {
                 Stop::Signal(libc::SIGTRAP) => break,
                 Stop::Signal(signal) => self.child.go(signal),
-                stop => panic!(
-                    "{}: {stop:?} when interrupted at {}",
-                    self.name,
-                    self.place(pc)
-                ),
+                stop => panic!("{}: {stop:?} when interrupted at {}", self.name, place(pc)),
             }
         }
         self.to_report();
@@ -305,24 +291,10 @@ impl Session {
         self.check(Some((pc, kind)), must)
     }
 
-    fn place(&self, pc: u64) -> String {
-        let labels = testing::labels();
-        match label(&labels, pc) {
-            Some(name) => {
-                let start = labels
-                    .iter()
-                    .find(|l| l.0 == name)
-                    .map_or(0, |l| l.1 as u64);
-                format!("{name}+{:#x}", pc - start)
-            }
-            None => format!("{pc:#x}"),
-        }
-    }
-
     /// Reads the report; true if the call was ended by the request.
     fn check(&self, interrupted: Option<(u64, u32)>, must_end: bool) -> bool {
         let (kind, message) = self.report.read();
-        let place = interrupted.map_or_else(|| "nowhere".into(), |(pc, _)| self.place(pc));
+        let place = interrupted.map_or_else(|| "nowhere".into(), |(pc, _)| place(pc));
         let context = format!("{}, interrupted at {place}: {message}", self.name);
         match (kind, interrupted) {
             (report::AS_USUAL, _) => {
